@@ -1,0 +1,27 @@
+"""Names for the arrays that everything here is made of, and three typed shorthands."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+__all__ = ["Bools", "Floats", "Ints", "any_of", "every", "tally"]
+
+Floats = NDArray[np.float64]
+Ints = NDArray[np.intp]
+Bools = NDArray[np.bool_]
+
+
+def every(mask: Bools) -> Bools:
+    """Rows in which all columns are true."""
+    return np.asarray(np.logical_and.reduce(mask, axis=1))
+
+
+def any_of(mask: Bools) -> Bools:
+    """Rows in which some column is true."""
+    return np.asarray(np.logical_or.reduce(mask, axis=1))
+
+
+def tally(index: Ints, weights: Floats, length: int) -> Floats:
+    """Sum of the weights at each index, in the order given: the same whatever the chunk."""
+    return np.bincount(index, weights=weights, minlength=length).astype(np.float64, copy=False)

@@ -1,0 +1,130 @@
+"""One column of any table, as numbers: what it holds, and where it was recorded."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+import narwhals.stable.v1 as nw
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+
+from ..arrays import Bools, Floats, Ints
+
+__all__ = ["EncodedColumn", "encode_column", "encode_labels", "plain_values"]
+
+
+class EncodedColumn(NamedTuple):
+    """Columns of numbers that stand for one column of the table."""
+
+    names: tuple[str, ...]
+    block: Floats  # (n, len(names)), NaN where not recorded
+    present: Bools  # (n,)
+
+
+_UNSET = object()
+
+
+def plain_values(series: nw.Series[Any]) -> NDArray[Any]:
+    """Float array for numbers (NaN = blank), object array with None for anything else."""
+    dtype = series.dtype
+    if dtype.is_numeric():
+        return np.asarray(series.cast(nw.Float64).to_numpy(), dtype=float)
+    if dtype == nw.Boolean:
+        blank = series.is_null().to_numpy()
+        values = np.array(series.fill_null(False).to_numpy(), dtype=object)
+    elif dtype in (nw.String, nw.Categorical, nw.Enum):
+        values = np.array(series.cast(nw.String).to_numpy(), dtype=object)
+        blank = pd.isna(values)
+    elif dtype == nw.Object:
+        values = np.array(series.to_numpy(), dtype=object)
+        blank = pd.isna(values)
+        kept = values[~blank]
+        if all(isinstance(v, (int, float, np.integer, np.floating)) and not isinstance(v, bool) for v in kept):
+            return np.where(blank, np.nan, values).astype(float)
+    else:
+        raise ValueError(
+            f"Column {series.name!r} has type {dtype}, which afape cannot turn into numbers. Use numbers, text, "
+            "booleans or categories (a date, for example, as days since some event)."
+        )
+    values[blank] = None
+    return values
+
+
+def encode_column(series: nw.Series[Any], categories: Sequence[Any] | object | None = _UNSET) -> EncodedColumn:
+    """Encode one column: numbers as they are, booleans as 0/1, everything else one-hot.
+
+    A level of column ``race`` becomes the column ``race=White``. Blanks are NaN in every resulting column.
+    """
+    name = series.name
+    values = plain_values(series)
+    levels: Sequence[Any] | None = None
+    if categories is not _UNSET:
+        levels = categories  # type: ignore[assignment]
+    elif values.dtype == float:
+        return _numeric(name, values)
+    elif series.dtype in (nw.Categorical, nw.Enum):
+        levels = [str(level) for level in series.cat.get_categories().to_list()]
+    present = ~pd.isna(values)
+    kinds = {type(v) for v in values[present]}
+    if categories is _UNSET and kinds <= {bool, np.bool_}:
+        return _numeric(name, np.array([np.nan if v is None else float(v) for v in values], dtype=float))
+    if values.dtype == object and not kinds <= {str}:
+        raise ValueError(
+            f"Column {name!r} mixes values of types {sorted(k.__name__ for k in kinds)}. Make them all numbers or "
+            "all text."
+        )
+    return _one_hot(name, values, present, levels)
+
+
+def _numeric(name: str, values: Floats) -> EncodedColumn:
+    infinite = int(np.isinf(values).sum())
+    if infinite:
+        raise ValueError(
+            f"Column {name!r} must be finite, but {infinite} of {len(values)} rows are infinite. Leave a value "
+            "blank (NaN) if it was never recorded."
+        )
+    return EncodedColumn((name,), values[:, None], ~np.isnan(values))
+
+
+def _one_hot(name: str, values: NDArray[Any], present: Bools, levels: Sequence[Any] | None) -> EncodedColumn:
+    if levels is None:
+        levels = sorted(set(values[present].tolist()))
+    elif values.dtype == object:
+        levels = [str(level) for level in levels]
+    codes = pd.Index(levels).get_indexer(pd.Index(values[present]))
+    if (codes < 0).any():
+        unknown = values[present][codes < 0][0]
+        raise ValueError(
+            f"Column {name!r} holds {unknown!r} in {int((codes < 0).sum())} rows, which is not among its declared "
+            f"categories {list(levels)}."
+        )
+    block = np.full((len(values), len(levels)), np.nan)
+    block[present] = np.eye(len(levels))[codes]
+    names = tuple(f"{name}={level:g}" if isinstance(level, float) else f"{name}={level}" for level in levels)
+    return EncodedColumn(names, block, present)
+
+
+def encode_labels(series: nw.Series[Any], classes: Sequence[Any] | None) -> tuple[Ints, NDArray[Any], Bools]:
+    """Codes (-1 where blank), the classes they stand for, and which rows have a label."""
+    dtype = series.dtype
+    values: NDArray[Any]
+    if dtype.is_integer() and not series.is_null().any():
+        values = np.asarray(series.to_numpy())  # keep integers integers, so that classes read as the user wrote
+    else:
+        values = plain_values(series)
+    present = ~pd.isna(values)
+    if classes is None:
+        codes, uniques = pd.factorize(values, sort=True)
+        found = np.asarray(uniques)
+    else:
+        found = np.asarray(classes)
+        codes = pd.Index(classes).get_indexer(pd.Index(values))
+        bad = present & (codes < 0)
+        if bad.any():
+            raise ValueError(
+                f"The label column {series.name!r} holds {values[bad][0]!r} in {int(bad.sum())} rows, which is "
+                f"not among 'classes' {list(classes)}."
+            )
+    return np.where(present, codes, -1).astype(np.intp), found, present

@@ -1,0 +1,189 @@
+"""The decision problem: groups of columns, their prices, the label and what a wrong label costs."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from ..arrays import Bools, Floats, Ints
+
+__all__ = ["Problem"]
+
+
+@dataclass(frozen=True, eq=False)
+class Problem:
+    """What can be acquired, at which price, and what a wrong prediction costs.
+
+    Parameters
+    ----------
+    groups : mapping from group name to the columns acquired together
+        The order of the groups is the order of the actions.
+    costs : mapping from group name to price
+        A group without a price, or with price 0, is *free*: revealed before the first decision.
+    label : str
+        Name of the label column.
+    misclassification_cost : float or array-like of shape (n_classes, n_classes)
+        One cost for every wrong label, or a matrix indexed ``[true, predicted]`` in the order of ``classes``.
+    classes : sequence, optional
+        All labels, in the order of their codes. Default: the sorted labels found in the data.
+    categories : mapping from column to its levels, optional
+        Levels of a categorical column, in order; ``None`` for the sorted levels found in the data. Numeric
+        columns named here are treated as categorical. Text columns are categorical anyway.
+    blank_means : mapping from column to value, optional
+        Columns in which a blank *means* something, such as ``{"MechVent": 0}``: filled with that value, and
+        recorded.
+
+    Examples
+    --------
+    >>> problem = Problem(
+    ...     groups={"age": ["age"], "cbc": ["hgb", "wbc"], "lactate": ["lactate"]},
+    ...     costs={"cbc": 26.0, "lactate": 12.0}, label="died", misclassification_cost=500.0)
+    >>> problem.group_names, problem.prices.tolist(), problem.free.tolist()
+    (('age', 'cbc', 'lactate'), [0.0, 26.0, 12.0], [True, False, False])
+    """
+
+    groups: Mapping[str, Sequence[str]]
+    costs: Mapping[str, float]
+    label: str
+    misclassification_cost: ArrayLike
+    classes: Sequence[Any] | None = None
+    categories: Mapping[str, Sequence[Any] | None] = field(default_factory=dict)
+    blank_means: Mapping[str, Any] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "groups", _checked_groups(self.groups))
+        object.__setattr__(self, "costs", _checked_costs(self.costs, self.groups))
+        object.__setattr__(self, "misclassification_cost", _checked_cost(self.misclassification_cost))
+        for argument in ("categories", "blank_means"):
+            unknown = [c for c in getattr(self, argument) if c not in self.feature_columns]
+            if unknown:
+                raise ValueError(
+                    f"{argument!r} must name columns of 'groups', but {unknown[0]!r} is in no group. "
+                    f"The columns are {list(self.feature_columns)}."
+                )
+        if self.label in self.feature_columns:
+            raise ValueError(
+                f"'label' must not be a feature, but {self.label!r} is also a column of a group. "
+                "Remove it from 'groups': an agent must not see the label."
+            )
+        if self.classes is not None:
+            _check_classes(self.classes, np.asarray(self.misclassification_cost))
+
+    @cached_property
+    def group_names(self) -> tuple[str, ...]:
+        """Names of the groups, in action order."""
+        return tuple(self.groups)
+
+    @cached_property
+    def feature_columns(self) -> tuple[str, ...]:
+        """Columns of all groups, in group order, before categorical ones are encoded."""
+        return tuple(column for columns in self.groups.values() for column in columns)
+
+    @property
+    def n_groups(self) -> int:
+        """Number of groups G; also the index of the stop action."""
+        return len(self.groups)
+
+    @cached_property
+    def prices(self) -> Floats:
+        """Price of each group, 0 for free ones."""
+        return np.array([self.costs.get(name, 0.0) for name in self.groups], dtype=float)
+
+    @cached_property
+    def free(self) -> Bools:
+        """Which groups are revealed before the first decision."""
+        return np.asarray(self.prices == 0.0)
+
+    def group_index(self, names: Sequence[str], argument: str) -> Ints:
+        """Positions of the named groups; ``argument`` is the one to blame for an unknown name."""
+        if isinstance(names, str):
+            raise TypeError(f"{argument!r} must be a list of group names, but is the text {names!r}.")
+        for name in names:
+            if name not in self.groups:
+                raise ValueError(
+                    f"{argument!r} must name groups, but {name!r} is none. The groups are {list(self.group_names)}."
+                )
+        if len(set(names)) < len(names):
+            raise ValueError(f"{argument!r} must name each group once, but has duplicates: {list(names)}.")
+        return np.array([self.group_names.index(name) for name in names], dtype=np.intp)
+
+    def cost_matrix(self, n_classes: int) -> Floats:
+        """Misclassification cost indexed ``[true, predicted]``."""
+        cost = np.asarray(self.misclassification_cost, dtype=float)
+        if cost.ndim == 0:
+            return float(cost) * (1.0 - np.eye(n_classes))
+        if cost.shape != (n_classes, n_classes):
+            raise ValueError(
+                f"'misclassification_cost' must have one row and one column per class, ({n_classes}, "
+                f"{n_classes}) here, but has shape {cost.shape}. If a class is absent from this data, list all "
+                "of them in 'classes' of the Problem."
+            )
+        return cost
+
+    def __repr__(self) -> str:
+        parts = [
+            f"{name} (free)" if free else f"{name} ({price:g})"
+            for name, free, price in zip(self.group_names, self.free, self.prices, strict=True)
+        ]
+        return f"Problem({', '.join(parts)}; label {self.label!r})"
+
+
+def _checked_groups(groups: Mapping[str, Sequence[str]]) -> dict[str, tuple[str, ...]]:
+    if not isinstance(groups, Mapping) or not groups:
+        raise ValueError("'groups' must be a mapping from at least one group name to its columns.")
+    owner: dict[str, str] = {}
+    checked = {}
+    for name, columns in groups.items():
+        columns = (columns,) if isinstance(columns, str) else tuple(columns)
+        if not columns:
+            raise ValueError(f"'groups' must give each group a column, but {name!r} has none.")
+        for column in columns:
+            if column in owner:
+                raise ValueError(
+                    f"'groups' must name each column once, but {column!r} is in {owner[column]!r} and again in "
+                    f"{name!r}. Columns measured together belong into one group."
+                )
+            owner[column] = name
+        checked[name] = columns
+    return checked
+
+
+def _checked_costs(costs: Mapping[str, float], groups: Mapping[str, Sequence[str]]) -> dict[str, float]:
+    if not isinstance(costs, Mapping):
+        raise TypeError(f"'costs' must be a mapping from group name to price, not {type(costs).__name__}.")
+    for name, price in costs.items():
+        if name not in groups:
+            raise ValueError(f"'costs' must name groups, but {name!r} is none. The groups are {list(groups)}.")
+        if not np.isscalar(price) or not np.isfinite(price) or price < 0:  # type: ignore[operator]
+            raise ValueError(
+                f"'costs' must be finite and not negative, but the price of {name!r} is {price!r}. "
+                "Leave a free group out."
+            )
+    return {name: float(price) for name, price in costs.items()}
+
+
+def _checked_cost(cost: ArrayLike) -> Floats:
+    array = np.asarray(cost, dtype=float)
+    if array.ndim not in (0, 2) or (array.ndim == 2 and array.shape[0] != array.shape[1]):
+        raise ValueError(
+            "'misclassification_cost' must be one number or a square matrix indexed [true, predicted], but has "
+            f"shape {array.shape}."
+        )
+    if not np.isfinite(array).all() or (array.ndim == 0 and array < 0):
+        raise ValueError(f"'misclassification_cost' must be finite and not negative, but is {cost!r}.")
+    return array
+
+
+def _check_classes(classes: Sequence[Any], cost: Floats) -> None:
+    if len(set(classes)) < len(classes) or len(classes) < 2:
+        raise ValueError(f"'classes' must be at least two different labels, but is {list(classes)}.")
+    if cost.ndim == 2 and len(cost) != len(classes):
+        raise ValueError(
+            f"'misclassification_cost' must have one row and column per class, but has shape {cost.shape} "
+            f"for {len(classes)} classes."
+        )

@@ -1,0 +1,288 @@
+"""Retrospective records, validated once: everything behind this file works on plain arrays."""
+
+from __future__ import annotations
+
+import uuid
+import warnings
+from collections.abc import Sequence
+from typing import Any
+
+import narwhals.stable.v1 as nw
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+
+from ..arrays import Bools, Floats, Ints, every
+from ..notices import PartialGroupWarning
+from .encoding import encode_column, encode_labels, plain_values
+from .problem import Problem
+
+__all__ = ["Retrospective"]
+
+
+class Retrospective:
+    """Records of what was measured, by someone else's habits.
+
+    Parameters
+    ----------
+    frame : pandas, polars or pyarrow table
+        One row a case; null or NaN means never recorded.
+    problem : Problem
+        Which columns belong together, what they cost, which column is the label.
+    cluster : str, optional
+        Column that says which rows belong together (one patient); standard errors, folds and splits keep
+        them together.
+    missing_labels : {"raise", "drop"}
+        What to do with rows without a label.
+
+    Attributes
+    ----------
+    values : ndarray of shape (n, d)
+        Recorded values, categorical columns one-hot encoded; NaN where the group is not recorded.
+    recorded : ndarray of bool, shape (n, G)
+        Which groups are recorded, all columns present.
+    labels : ndarray of int, shape (n,)
+        Codes into ``classes``.
+    classes : ndarray
+        Labels as the user wrote them, in the order of their codes.
+    columns : tuple of str
+        Names of the d columns of ``values``.
+    column_group : ndarray of int, shape (d,)
+        The group of each column.
+    cluster : ndarray of int, shape (n,), or None
+        Which rows belong together.
+    partial : dict
+        Rows that record a group only in part, by group; they count as not recorded.
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> problem = Problem({"a": ["a"], "b": ["b"]}, costs={"b": 1.0}, label="y", misclassification_cost=5.0)
+    >>> frame = pd.DataFrame({"a": [1.0, 2.0], "b": [None, 3.0], "y": ["no", "yes"]})
+    >>> data = Retrospective(frame, problem)
+    >>> data.recorded.tolist(), data.labels.tolist(), data.classes.tolist()
+    ([[True, False], [True, True]], [0, 1], ['no', 'yes'])
+    """
+
+    problem: Problem
+    values: Floats
+    recorded: Bools
+    labels: Ints
+    classes: NDArray[Any]
+    columns: tuple[str, ...]
+    column_group: Ints
+    cluster: Ints | None
+    partial: dict[str, int]
+    source: str
+    positions: Ints
+
+    def __init__(
+        self, frame: Any, problem: Problem, *, cluster: str | None = None, missing_labels: str = "raise"
+    ) -> None:
+        table = _as_table(frame, problem, cluster)
+        if missing_labels not in ("raise", "drop"):
+            raise ValueError(f"'missing_labels' must be 'raise' or 'drop', but is {missing_labels!r}.")
+        labels, classes, labelled = encode_labels(table[problem.label], problem.classes)
+        positions = np.arange(len(table), dtype=np.intp)
+        if not labelled.all():
+            if missing_labels == "raise":
+                raise ValueError(
+                    f"The label column {problem.label!r} is blank in {int((~labelled).sum())} of {len(table)} rows. "
+                    "A cost needs a true label: fill them in, or leave these rows out with missing_labels='drop'."
+                )
+            table = table.filter(labelled.tolist())
+            labels, positions = labels[labelled], positions[labelled]
+        _check_classes(labels, classes, problem)
+        self.problem, self.labels, self.classes = problem, labels, classes
+        self._encode_features(table)
+        self.cluster = None if cluster is None else _cluster_codes(table[cluster])
+        self.source, self.positions = uuid.uuid4().hex, positions
+        self._freeze()
+
+    def _encode_features(self, table: nw.DataFrame[Any]) -> None:
+        problem = self.problem
+        names: list[str] = []
+        blocks, owners, recorded = [], [], []
+        self.partial = {}
+        for index, (group, columns) in enumerate(problem.groups.items()):
+            present = []
+            for column in columns:
+                series = _fill_blank(table[column], problem)
+                kind = {"categories": problem.categories[column]} if column in problem.categories else {}
+                encoded = encode_column(series, **kind)
+                names += encoded.names
+                owners += [index] * len(encoded.names)
+                blocks.append(encoded.block)
+                present.append(encoded.present)
+            whole = np.logical_and.reduce(present)
+            torn = int((np.logical_or.reduce(present) & ~whole).sum())
+            if torn:
+                self.partial[group] = torn
+            recorded.append(whole)
+        self.recorded = np.column_stack(recorded)
+        self.columns, self.column_group = tuple(names), np.array(owners, dtype=np.intp)
+        values = np.column_stack(blocks)
+        self.values = np.where(self.recorded[:, self.column_group], values, np.nan)
+        if self.partial:
+            told = ", ".join(f"{group!r} in {count}" for group, count in self.partial.items())
+            warnings.warn(
+                f"Groups recorded only in part count as not recorded: {told} of {len(table)} rows. Split the "
+                "group if its columns are measured separately, or declare 'blank_means' if a blank has a meaning.",
+                PartialGroupWarning,
+                stacklevel=3,
+            )
+
+    def _freeze(self) -> None:
+        for array in (self.values, self.recorded, self.labels, self.cluster, self.positions):
+            if array is not None:
+                array.setflags(write=False)
+
+    def __len__(self) -> int:
+        return len(self.labels)
+
+    def __repr__(self) -> str:
+        share = ", ".join(
+            f"{name} {100 * r:.0f} %"
+            for name, r in zip(self.problem.group_names, self.recorded.mean(axis=0), strict=True)
+        )
+        return f"Retrospective({len(self)} rows, {len(self.classes)} classes; recorded: {share})"
+
+    @property
+    def complete(self) -> Bools:
+        """Rows in which every group is recorded."""
+        return every(self.recorded)
+
+    @property
+    def always_recorded(self) -> Bools:
+        """Groups that every row records."""
+        return np.asarray(self.recorded.all(axis=0))
+
+    @property
+    def costs(self) -> Floats:
+        """Misclassification cost indexed ``[true, predicted]``."""
+        return self.problem.cost_matrix(len(self.classes))
+
+    def take(self, rows: NDArray[Any]) -> Retrospective:
+        """Rows by position or mask, with the same encoding."""
+        new = object.__new__(Retrospective)
+        new.__dict__.update(self.__dict__)
+        new.values, new.recorded, new.labels = self.values[rows], self.recorded[rows], self.labels[rows]
+        new.positions = self.positions[rows]
+        new.cluster = None if self.cluster is None else self.cluster[rows]
+        new._freeze()
+        return new
+
+    def hide(self, keep: Bools) -> Retrospective:
+        """Forget the groups where ``keep`` of shape (n, G) is false."""
+        new = object.__new__(Retrospective)
+        new.__dict__.update(self.__dict__)
+        new.recorded = self.recorded & keep
+        new.values = np.where(new.recorded[:, self.column_group], self.values, np.nan)
+        new._freeze()
+        return new
+
+    def split(self, shares: Sequence[float], random_state: int | None = 0) -> list[Retrospective]:
+        """Split at random into parts with these shares; rows of one cluster stay together.
+
+        Parameters
+        ----------
+        shares : sequence of float
+            Positive, summing to 1.
+        random_state : int or None
+            Seed.
+        """
+        sizes = np.asarray(shares, dtype=float)
+        if sizes.ndim != 1 or len(sizes) == 0 or (sizes <= 0).any() or abs(sizes.sum() - 1) > 1e-9:
+            raise ValueError(f"'shares' must be positive and sum to 1, but is {list(shares)}.")
+        units = np.arange(len(self)) if self.cluster is None else np.unique(self.cluster, return_inverse=True)[1]
+        n_units = int(units.max()) + 1
+        place = np.empty(n_units, dtype=np.intp)
+        place[np.random.default_rng(random_state).permutation(n_units)] = np.arange(n_units)
+        bounds = np.round(np.cumsum(sizes) * n_units).astype(int)
+        part = np.searchsorted(bounds, place[units], side="right").clip(max=len(sizes) - 1)
+        empty = [k for k in range(len(sizes)) if not (part == k).any()]
+        if empty:
+            raise ValueError(
+                f"'shares' {list(shares)} leave part {empty[0]} without a row of {n_units} rows or clusters."
+            )
+        return [self.take(np.flatnonzero(part == k)) for k in range(len(sizes))]
+
+    def fingerprints(self) -> NDArray[np.uint64]:
+        """One hash a row over values and label, to recognise rows across separately built tables."""
+        canonical = np.where(np.isnan(self.values), np.nan, self.values + 0.0)  # one NaN, no negative zero
+        bits = np.column_stack([canonical.view(np.uint64), self.labels.astype(np.uint64)])
+        key = np.asarray(np.random.default_rng(0).integers(1, 2**63, size=bits.shape[1], dtype=np.uint64))
+        with np.errstate(over="ignore"):
+            mixed = (bits ^ (bits >> np.uint64(31))) * (2 * key + np.uint64(1))
+            mixed = (mixed ^ (mixed >> np.uint64(29))) * (2 * key[::-1] + np.uint64(1))
+            return np.asarray(mixed.sum(axis=1, dtype=np.uint64))
+
+
+def _as_table(frame: Any, problem: Problem, cluster: str | None) -> nw.DataFrame[Any]:
+    if not isinstance(problem, Problem):
+        raise TypeError(f"'problem' must be an afape.Problem, not {type(problem).__name__}.")
+    names = list(getattr(frame, "column_names", getattr(frame, "columns", [])))
+    doubled = sorted({str(name) for name in names if names.count(name) > 1})
+    if doubled:
+        raise ValueError(f"'frame' must not repeat a column name, but has {doubled} more than once.")
+    try:
+        table: nw.DataFrame[Any] = nw.from_native(frame, eager_only=True)
+    except TypeError as error:
+        raise TypeError(
+            "'frame' must be a pandas, polars or pyarrow table in memory (collect a lazy one first), not "
+            f"{type(frame).__name__}."
+        ) from error
+    wanted = [*problem.feature_columns, problem.label, *([] if cluster is None else [cluster])]
+    absent = [name for name in wanted if name not in table.columns]
+    if absent:
+        raise ValueError(
+            f"'frame' has no column {absent[0]!r}, which the problem names"
+            f"{' as label' if absent[0] == problem.label else ''} ({len(absent)} absent in all). "
+            f"Its columns are {table.columns[:20]}."
+        )
+    if len(table) == 0:
+        raise ValueError("'frame' must have rows, but is empty.")
+    return table
+
+
+def _fill_blank(series: nw.Series[Any], problem: Problem) -> nw.Series[Any]:
+    if series.name not in problem.blank_means:
+        return series
+    meaning = problem.blank_means[series.name]
+    values = plain_values(series)
+    blank = pd.isna(values)
+    try:
+        filled = np.where(blank, meaning, values)
+        filled = filled.astype(float) if values.dtype == float else filled
+    except (TypeError, ValueError) as error:
+        raise ValueError(
+            f"'blank_means' of the numeric column {series.name!r} must be a number, but is {meaning!r}."
+        ) from error
+    return nw.from_native(pd.Series(filled, name=series.name), series_only=True)
+
+
+def _check_classes(labels: Ints, classes: NDArray[Any], problem: Problem) -> None:
+    if len(labels) == 0:
+        raise ValueError(f"No row has a label in column {problem.label!r}.")
+    if len(classes) < 2:
+        raise ValueError(
+            f"The label column {problem.label!r} must have at least two classes, but every row is "
+            f"{classes.tolist()[0]!r}. If other classes exist elsewhere, list them in 'classes' of the Problem."
+        )
+    if len(classes) > 20 and len(classes) > len(labels) / 2:
+        raise ValueError(
+            f"The label column {problem.label!r} has {len(classes)} different values in {len(labels)} rows and looks "
+            "continuous. afape evaluates classifiers: bin the label first."
+        )
+    problem.cost_matrix(len(classes))
+
+
+def _cluster_codes(series: nw.Series[Any]) -> Ints:
+    values = plain_values(series)
+    blank = int(pd.isna(values).sum())
+    if blank:
+        raise ValueError(
+            f"The cluster column {series.name!r} is blank in {blank} of {len(values)} rows. Give every row a "
+            "cluster; a row that stands alone gets one of its own."
+        )
+    return np.asarray(pd.factorize(values)[0], dtype=np.intp)

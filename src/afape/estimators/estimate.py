@@ -1,0 +1,113 @@
+"""An estimated cost with one influence value per row, from which every interval follows."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from statistics import NormalDist
+
+import numpy as np
+
+from ..arrays import Floats, Ints, tally
+
+__all__ = ["TARGETS", "Estimate", "Outcome", "check_confidence"]
+
+TARGETS = ("acquisition", "misclassification", "total")
+
+
+@dataclass(frozen=True, eq=False)
+class Estimate:
+    r"""Estimated expected cost of a policy.
+
+    .. math:: \hat J - J \approx \frac1n \sum_i \phi_i, \qquad
+       \widehat{se}^2 = \frac{1}{n^2} \frac{m}{m-1} \sum_{c=1}^{m} \Big(\sum_{i \in c} \phi_i\Big)^2
+
+    with m clusters, or rows where there are none.
+
+    Parameters
+    ----------
+    value : float
+        The estimate.
+    influence : ndarray of shape (n,)
+        Mean-zero influence values phi, one a row.
+    cluster : ndarray of int, optional
+        Rows that belong together.
+    rows : str
+        Which rows these are; only estimates on the same rows can be subtracted.
+    confidence : float
+        Default level of `interval`.
+    """
+
+    value: float
+    influence: Floats
+    cluster: Ints | None = None
+    rows: str = ""
+    confidence: float = 0.95
+
+    @property
+    def std_error(self) -> float:
+        """Standard error."""
+        sums = self.influence
+        if self.cluster is not None:
+            codes = np.unique(self.cluster, return_inverse=True)[1]
+            sums = tally(codes, self.influence, 0)
+        m = len(sums)
+        if m < 2:
+            return float("nan")
+        return float(np.sqrt((sums**2).sum() * m / (m - 1)) / len(self.influence))
+
+    def interval(self, confidence: float | None = None) -> tuple[float, float]:
+        """Normal confidence interval."""
+        level = check_confidence(self.confidence if confidence is None else confidence)
+        half = NormalDist().inv_cdf(0.5 + level / 2) * self.std_error
+        return self.value - half, self.value + half
+
+    def __sub__(self, other: Estimate) -> Estimate:
+        """Paired difference: rows that both were estimated on count once."""
+        return self._combine(other, -1.0)
+
+    def __add__(self, other: Estimate) -> Estimate:
+        """Sum of two costs on the same rows."""
+        return self._combine(other, 1.0)
+
+    def _combine(self, other: Estimate, sign: float) -> Estimate:
+        if not isinstance(other, Estimate):
+            return NotImplemented
+        if self.rows != other.rows or len(self.influence) != len(other.influence):
+            raise ValueError(
+                "Estimates can be combined only where they come from the same rows in the same order, but these have "
+                f"{len(self.influence)} and {len(other.influence)} rows of different tables or splits. Evaluate both "
+                "policies on one Retrospective."
+            )
+        return Estimate(
+            self.value + sign * other.value,
+            self.influence + sign * other.influence,
+            self.cluster,
+            self.rows,
+            self.confidence,
+        )
+
+    def __repr__(self) -> str:
+        low, high = self.interval()
+        return f"Estimate({self.value:.6g}, {100 * self.confidence:g} % interval {low:.6g} to {high:.6g})"
+
+
+@dataclass(frozen=True, eq=False)
+class Outcome:
+    """What an estimator has to say: estimates by target, or the reason why there are none."""
+
+    estimates: dict[str, Estimate]
+    ess: float = float("nan")
+    normalizer: float = float("nan")  # mean final weight; 1 where positivity and propensity are right
+    normalizer_error: float = 0.0  # its standard error
+    normalizers: tuple[float, ...] = ()  # mean weight before each decision
+    clipped: int = 0
+    largest_weight: float = float("nan")
+    error: str = "influence"  # how the standard error came about
+    reason: str = ""  # why there is no estimate
+
+
+def check_confidence(confidence: float) -> float:
+    """Refuse a level outside (0, 1)."""
+    if not 0 < confidence < 1:
+        raise ValueError(f"'confidence' must lie strictly between 0 and 1, but is {confidence!r}.")
+    return confidence

@@ -1,0 +1,52 @@
+"""Inverse-probability weights of the states of a walk."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+
+from ..arrays import Bools, Floats, Ints, every
+from ..nuisance import BoundPropensity
+from ..walk import WalkTable
+
+__all__ = ["View", "WeightedStates"]
+
+
+class WeightedStates(NamedTuple):
+    """The states that a view can use, with their weights; lines point into the walk's table."""
+
+    lines: Ints
+    sets: Bools  # (u, G) distinct sets S + adj
+    set_of: Ints  # (m,) place of each line's set
+    raw: Floats  # (m,) P(R >= S + adj | given) before clipping
+    weight: Floats  # (m,) its inverse, after clipping
+    clipped: Bools  # (m,)
+
+
+@dataclass(frozen=True, eq=False)
+class View:
+    r"""Which rows may speak, and how loudly.
+
+    The weight of a state S is :math:`1(R \ge S + adj) / P(R \ge S + adj \mid given)`. With ``adjust`` empty this is
+    the semi-offline view (IPW-Semi), with all groups the missing-data view (IPW-Miss).
+    """
+
+    propensity: BoundPropensity
+    recorded: Bools  # (n, G)
+    adjust: Bools  # (G,)
+
+    def weigh(self, table: WalkTable) -> WeightedStates:
+        """Weights of the states in this table."""
+        sets, index = table.sets | self.adjust, table.set_index
+        if self.adjust.any():
+            usable = every(self.recorded | ~self.adjust)
+            lines = np.flatnonzero(usable[table.row])
+            index = index[lines]
+        else:
+            lines = np.arange(len(table.row))
+        raw = self.propensity.probability(table.row[lines], sets, index)
+        clipped = raw < self.propensity.min_propensity
+        used = np.where(clipped, self.propensity.min_propensity, raw)
+        return WeightedStates(lines, sets, index, raw, 1.0 / used, clipped)

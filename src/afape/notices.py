@@ -1,0 +1,46 @@
+"""Named warnings: input that is valid but that a careful user would want to know about."""
+
+from __future__ import annotations
+
+__all__ = [
+    "AfapeWarning",
+    "ClippedWeightsWarning",
+    "NormalizerWarning",
+    "PartialGroupWarning",
+    "PropensityFitWarning",
+    "SeenRowsWarning",
+    "SupportWarning",
+    "UnrecordedColumnWarning",
+]
+
+
+class AfapeWarning(UserWarning):
+    """Base of every warning that afape gives, so that one filter catches them all."""
+
+
+class PartialGroupWarning(AfapeWarning):
+    """Some rows record only a part of a group; they count as not recorded for that group."""
+
+
+class SeenRowsWarning(AfapeWarning):
+    """The classifier was trained on rows that it is now judged on; its cost looks too low."""
+
+
+class SupportWarning(AfapeWarning):
+    """The policy wants sets of groups for which the records hold little or nothing."""
+
+
+class ClippedWeightsWarning(AfapeWarning):
+    """Learned propensities fell below ``min_propensity`` and were raised to it."""
+
+
+class NormalizerWarning(AfapeWarning):
+    """A mean weight is far from 1, a sign of violated positivity or of a wrong propensity model."""
+
+
+class PropensityFitWarning(AfapeWarning):
+    """A propensity model did not converge."""
+
+
+class UnrecordedColumnWarning(AfapeWarning):
+    """A column has no recorded value at all, so there is no mean to impute."""

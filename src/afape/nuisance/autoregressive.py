@@ -1,0 +1,105 @@
+"""Superset propensity from one model of the whole recording pattern."""
+
+from __future__ import annotations
+
+import numpy as np
+from scipy.special import expit
+
+from ..arrays import Bools, Floats, Ints
+from ..data import Retrospective
+from .chain import canonical_order
+from .logistic import LogisticFit, fit_logistic, logistic_design
+
+__all__ = ["MAX_GROUPS", "AutoregressivePropensity"]
+
+
+MAX_GROUPS = 14  # groups with gaps: 2^14 patterns a row
+_CELLS = 2**21  # patterns times rows held at a time
+
+
+class AutoregressivePropensity:
+    r"""P(R >= S | given) for every S at once.
+
+    .. math:: P(R = r \mid X_o) = \prod_j P(R_{g_j} = r_j \mid X_o, r_1, \dots, r_{j-1}), \qquad
+       P(R \ge S \mid X_o) = \sum_{r \ge S} P(R = r \mid X_o)
+
+    One logistic model a group, with the earlier indicators as regressors, so G fits a fold where the chain
+    rule needs one fit a set. It assumes more than the chain: earlier indicators act additively on the log-odds.
+
+    Parameters are those of `ChainPropensity`.
+    """
+
+    learned = True
+
+    def __init__(self, data: Retrospective, given: Ints, fold: Ints, min_propensity: float = 0.0) -> None:
+        self.fold, self.min_propensity = fold, min_propensity
+        self.order = canonical_order(data)
+        if len(self.order) > MAX_GROUPS:
+            raise ValueError(
+                f"The autoregressive propensity needs at most {MAX_GROUPS} groups with gaps, but there are "
+                f"{len(self.order)}. Use method='chain'."
+            )
+        self.design = logistic_design(data.values[:, given])
+        n_folds = int(fold.max()) + 1
+        recorded = data.recorded[:, self.order]
+        everyone = np.ones(len(fold), dtype=bool)
+        self.fits = [
+            [
+                _fit(self.design, recorded[:, :j], recorded[:, j], fold != k if n_folds > 1 else everyone)
+                for j in range(len(self.order))
+            ]
+            for k in range(n_folds)
+        ]
+
+    def probability(self, rows: Ints, sets: Bools, index: Ints) -> Floats:
+        """P(R >= sets[index] | given) in these rows, before any clipping."""
+        bits = 1 << np.arange(len(self.order))
+        mask = (sets[:, self.order] * bits).sum(axis=1)[index]
+        who, place = np.unique(rows, return_inverse=True)
+        out = np.empty(len(rows))
+        step = max(_CELLS >> len(self.order), 1)
+        order = np.argsort(place, kind="stable")
+        bounds = np.searchsorted(place[order], np.arange(0, len(who) + step, step))
+        for b, start in enumerate(range(0, len(who), step)):
+            table = self._supersets(who[start : start + step])
+            lines = order[bounds[b] : bounds[b + 1]]
+            out[lines] = table[place[lines] - start, mask[lines]]
+        return out
+
+    def _supersets(self, rows: Ints) -> Floats:
+        """P(R >= S) for all S as bit masks, shape (len(rows), 2^q)."""
+        q = len(self.order)
+        out = np.empty((len(rows), 1 << q))
+        for k, fits in enumerate(self.fits):
+            mine = np.flatnonzero(self.fold[rows] == k)
+            if len(mine) == 0:
+                continue
+            joint = np.ones((len(mine), 1))
+            z = self.design[rows[mine]]
+            patterns = np.zeros((1, 0))
+            for fit in fits:
+                given, earlier = np.split(fit.coefficients, [z.shape[1]])
+                p = expit((z * given).sum(axis=1)[:, None] + (patterns * earlier).sum(axis=1)[None, :])
+                joint = np.concatenate([joint * (1 - p), joint * p], axis=1)
+                half = len(patterns)
+                patterns = np.column_stack([np.tile(patterns, (2, 1)), np.repeat([0.0, 1.0], half)])
+            for j in range(q):  # sum over supersets, one bit at a time
+                cube = joint.reshape(len(mine), -1, 2, 1 << j)
+                cube[:, :, 0] += cube[:, :, 1]
+            out[mine] = joint
+        return out
+
+    @property
+    def converged(self) -> bool:
+        """Whether every logistic fit converged."""
+        return all(fit.converged for fits in self.fits for fit in fits)
+
+
+def _fit(design: Floats, earlier: Bools, outcome: Bools, rows: Bools) -> LogisticFit:
+    regressors = np.column_stack([design[rows], earlier[rows]])
+    y = outcome[rows]
+    if y.all() or not y.any():  # one class only: certain, and no fit
+        coefficients = np.zeros(regressors.shape[1])
+        coefficients[0] = np.inf if y.all() else -np.inf
+        return LogisticFit(coefficients, np.zeros((len(coefficients),) * 2), True)
+    return fit_logistic(regressors, y)

@@ -1,0 +1,156 @@
+"""Superset propensity by the chain rule over groups, one model a factor, fitted when first asked for."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from scipy.special import expit
+from sklearn.base import clone
+
+from ..arrays import Bools, Floats, Ints, every
+from ..data import Retrospective
+from .logistic import LogisticFit, fit_logistic, logistic_design
+
+__all__ = ["ChainPropensity", "Factor", "canonical_order", "lines_of"]
+
+
+def canonical_order(data: Retrospective) -> list[int]:
+    """Groups that are not always recorded: most recorded first, then by name."""
+    share = data.recorded.mean(axis=0)
+    names = data.problem.group_names
+    sometimes = np.flatnonzero(~data.always_recorded)
+    return sorted((int(g) for g in sometimes), key=lambda g: (-share[g], names[g]))
+
+
+class Factor:
+    """P(R_g = 1 | given, R_earlier = 1), one model a fold, each fitted on the rows outside the fold."""
+
+    def __init__(self, owner: ChainPropensity, earlier: tuple[int, ...], group: int) -> None:
+        self.eligible = every(owner.data.recorded[:, list(earlier)])
+        self.outcome = owner.data.recorded[:, group]
+        self.owner = owner
+        n_folds = owner.n_folds
+        self.constant = np.full(n_folds, np.nan)  # where the rows show one class only
+        self.fits: list[LogisticFit | None] = [None] * n_folds
+        self.models: list[Any] = [None] * n_folds
+        for k in range(n_folds):
+            self._fit(k)
+        self.coefficients = np.array(
+            [np.zeros(owner.design.shape[1]) if fit is None else fit.coefficients for fit in self.fits]
+        )
+
+    def training(self, k: int) -> Bools:
+        """Rows that the model of fold k is fitted on."""
+        if self.owner.n_folds == 1:
+            return self.eligible
+        return np.asarray(self.eligible & (self.owner.fold != k))
+
+    def _fit(self, k: int) -> None:
+        rows = self.training(k)
+        outcome = self.outcome[rows]
+        owner = self.owner
+        # No rows at all: nothing is known of the earlier groups being recorded, so their factor is 0 already.
+        share = outcome.mean() if len(outcome) else 0.0
+        if share in (0.0, 1.0):
+            self.constant[k] = share
+        elif owner.estimator is None:
+            self.fits[k] = fit_logistic(owner.design[rows], outcome)
+        elif owner.columns.shape[1] == 0:
+            self.constant[k] = share
+        else:
+            self.models[k] = clone(owner.estimator).fit(owner.columns[rows], outcome.astype(int))
+
+    def fitted(self, k: int, rows: Ints) -> Floats:
+        """Probability in these rows by the logistic model of fold k."""
+        return np.asarray(expit(self.owner.design[rows] @ self.coefficients[k]))
+
+    def predict(self, rows: Ints) -> Floats:
+        """Out-of-fold probability in these rows."""
+        fold = self.owner.fold[rows]
+        if self.owner.estimator is None:
+            p = expit((self.owner.design[rows] * self.coefficients[fold]).sum(axis=1))
+        else:
+            p = np.empty(len(rows))
+            for k, model in enumerate(self.models):
+                mine = fold == k
+                if model is not None and mine.any():
+                    proba = model.predict_proba(self.owner.columns[rows[mine]])
+                    p[mine] = proba[:, list(model.classes_).index(1)]
+        constant = self.constant[fold]
+        return np.where(np.isnan(constant), p, constant)
+
+
+class ChainPropensity:
+    r"""Learned P(R >= S | given), cross-fitted.
+
+    .. math:: P(R \ge S \mid X_o) = \prod_{j} P(R_{g_j} = 1 \mid X_o, R_{g_1} = \dots = R_{g_{j-1}} = 1)
+
+    over the groups of S in canonical order. Recorded groups are correlated in real records (panels are
+    ordered together), so each factor is fitted on the rows that have the earlier groups. A factor whose rows
+    show one class only is exactly 0 or 1; groups that are always recorded have no factor.
+
+    Parameters
+    ----------
+    data : Retrospective
+        Records.
+    given : ndarray of int
+        Columns that missingness depends on.
+    fold : ndarray of int
+        Fold of each row.
+    estimator : scikit-learn classifier, optional
+        Default: unpenalised logistic regression.
+    independent : bool
+        Take groups as independent given X_o: every factor fitted on all rows.
+    min_propensity : float
+        Smallest probability used; smaller ones are raised to it and counted.
+    """
+
+    learned = True
+
+    def __init__(
+        self,
+        data: Retrospective,
+        given: Ints,
+        fold: Ints,
+        estimator: Any = None,
+        independent: bool = False,
+        min_propensity: float = 0.0,
+    ) -> None:
+        self.data, self.fold, self.estimator = data, fold, estimator
+        self.independent, self.min_propensity = independent, min_propensity
+        self.n_folds = int(fold.max()) + 1
+        self.columns = data.values[:, given]
+        self.design = logistic_design(self.columns)
+        self.order = canonical_order(data)
+        self.factors: dict[tuple[tuple[int, ...], int], Factor] = {}
+
+    def chain(self, required: Bools) -> list[tuple[tuple[int, ...], int]]:
+        """Keys of the factors of this set."""
+        groups = [g for g in self.order if required[g]]
+        return [(() if self.independent else tuple(groups[:j]), g) for j, g in enumerate(groups)]
+
+    def factor(self, key: tuple[tuple[int, ...], int]) -> Factor:
+        """Fitted factor, from the cache or fitted now."""
+        if key not in self.factors:
+            self.factors[key] = Factor(self, *key)
+        return self.factors[key]
+
+    def probability(self, rows: Ints, sets: Bools, index: Ints) -> Floats:
+        """P(R >= sets[index] | given) in these rows, before any clipping."""
+        out = np.ones(len(rows))
+        for u, lines in enumerate(lines_of(index, len(sets))):
+            for key in self.chain(sets[u]):
+                out[lines] *= self.factor(key).predict(rows[lines])
+        return out
+
+    @property
+    def converged(self) -> bool:
+        """Whether every logistic fit so far converged."""
+        return all(f is None or f.converged for factor in self.factors.values() for f in factor.fits)
+
+
+def lines_of(index: Ints, n_sets: int) -> list[Ints]:
+    """Lines of each set, in one sort."""
+    order = np.argsort(index, kind="stable")
+    return np.split(order, np.cumsum(np.bincount(index, minlength=n_sets))[:-1])

@@ -1,0 +1,72 @@
+"""Stacked estimating equations: what a learned propensity does to the influence values."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from ..arrays import Bools, Floats, Ints
+from .chain import ChainPropensity, lines_of
+
+__all__ = ["StackedScores"]
+
+
+class StackedScores:
+    r"""Collects the derivative of an estimate in the parameters of its logistic propensities.
+
+    An estimate is a smooth function of row means of sums :math:`\sum_S w_S q_S` over states. For the factor f
+    of the chain and the model of fold k, :math:`\partial w_S / \partial\theta_{fk} = -w_S (1 - p_f(x_i)) z_i` for
+    every state S of a row i in fold k whose chain contains f. With :math:`D_{fk}` the derivative of the
+    estimate, times n, the influence value of row j gains
+
+    .. math:: \sum_{f, k} D_{fk}' A_{fk}^{-1} s_{fk, j}
+
+    with score s and information A of the fit (`LogisticFit`).
+    """
+
+    def __init__(self, propensity: ChainPropensity) -> None:
+        self.propensity = propensity
+        self._derivative: dict[tuple[tuple[int, ...], int], Floats] = {}  # (K, T, Q, p)
+
+    def add(self, rows: Ints, sets: Bools, index: Ints, depth: Ints, weighted: Floats) -> None:
+        """Add states: ``weighted`` (m, Q) holds w_S q_S, 0 where a clipped weight does not move."""
+        chain = self.propensity
+        for u, lines in enumerate(lines_of(index, len(sets))):
+            keys = chain.chain(sets[u])
+            if len(lines) == 0 or not keys:
+                continue
+            t = int(depth[lines[0]])  # a set has one depth: the number of its costly groups
+            fold = chain.fold[rows[lines]]
+            z, q = chain.design[rows[lines]], weighted[lines]
+            for key in keys:
+                factor = chain.factor(key)
+                slack = (1 - factor.predict(rows[lines])) * np.isnan(factor.constant)[fold]
+                total = self._slot(key, t, q.shape[1])
+                for k in range(chain.n_folds):
+                    mine = fold == k
+                    total[k, t] -= (q[mine] * slack[mine, None]).T @ z[mine]
+
+    def _slot(self, key: tuple[tuple[int, ...], int], t: int, n_quantities: int) -> Floats:
+        p = self.propensity.design.shape[1]
+        old = self._derivative.get(key)
+        if old is None or old.shape[1] <= t:
+            new = np.zeros((self.propensity.n_folds, t + 1, n_quantities, p))
+            if old is not None:
+                new[:, : old.shape[1]] = old
+            self._derivative[key] = new
+        return self._derivative[key]
+
+    def influence(self, direction: Floats) -> Floats:
+        """Addition to the influence values of an estimate with derivative ``direction`` (T, Q) in the means."""
+        chain = self.propensity
+        out = np.zeros(len(chain.fold))
+        for key, derivative in self._derivative.items():
+            factor = chain.factor(key)
+            for k, fit in enumerate(factor.fits):
+                if fit is None:
+                    continue
+                d = np.einsum("tq,tqp->p", direction[: derivative.shape[1]], derivative[k])
+                rows = np.flatnonzero(factor.training(k))
+                z = chain.design[rows]
+                residual = factor.outcome[rows] - factor.fitted(k, rows)
+                out[rows] += residual * (z @ (fit.inverse_information @ d))
+        return out

@@ -1,0 +1,126 @@
+"""What `evaluate` returns."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from .estimators import TARGETS, Estimate, Outcome, Support
+
+__all__ = ["Evaluation", "NotEstimableError"]
+
+
+class NotEstimableError(KeyError):
+    """The estimator has no answer on these records; the message says why."""
+
+    def __str__(self) -> str:
+        return str(self.args[0])
+
+
+@dataclass(frozen=True, eq=False)
+class Evaluation:
+    """Estimated cost of one policy, by estimator and target.
+
+    ``result["ipw-semi"]["total"]`` is an `Estimate`; ``a["ipw-semi"]["total"] - b["ipw-semi"]["total"]`` the paired
+    difference of two policies evaluated on the same rows.
+
+    Attributes
+    ----------
+    table : DataFrame
+        One line an estimator and target.
+    support : Support
+        Positivity diagnostics.
+    """
+
+    outcomes: dict[str, Outcome]
+    support: Support
+    policy: str
+    classifier: str
+    missingness: str
+    confidence: float
+
+    def __getitem__(self, estimator: str) -> dict[str, Estimate]:
+        if estimator not in self.outcomes:
+            raise KeyError(f"No estimator {estimator!r} here; there are {list(self.outcomes)}.")
+        outcome = self.outcomes[estimator]
+        if outcome.reason:
+            raise NotEstimableError(f"{estimator!r} is not estimable: {outcome.reason}.")
+        return outcome.estimates
+
+    def __contains__(self, estimator: object) -> bool:
+        return estimator in self.outcomes and not self.outcomes[str(estimator)].reason
+
+    @cached_property
+    def table(self) -> pd.DataFrame:
+        """One line an estimator and target; NaN, with the reason in ``note``, where there is no answer."""
+        lines = []
+        for name, outcome in self.outcomes.items():
+            for target in TARGETS:
+                estimate = outcome.estimates.get(target)
+                low, high = (np.nan, np.nan) if estimate is None else estimate.interval(self.confidence)
+                lines.append(
+                    {
+                        "estimator": name,
+                        "target": target,
+                        "estimate": np.nan if estimate is None else estimate.value,
+                        "std_error": np.nan if estimate is None else estimate.std_error,
+                        "lower": low,
+                        "upper": high,
+                        "ess": outcome.ess,
+                        "normalizer": outcome.normalizer,
+                        "clipped": outcome.clipped,
+                        "error": "" if estimate is None else outcome.error,
+                        "note": f"not estimable: {outcome.reason}" if outcome.reason else "",
+                    }
+                )
+        return pd.DataFrame(lines)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Everything but the influence values, as plain numbers and text, ready for JSON."""
+        return {
+            "policy": self.policy,
+            "classifier": self.classifier,
+            "missingness": self.missingness,
+            "confidence": self.confidence,
+            "n_rows": self.support.n_rows,
+            "sampled_rows": self.support.sampled,
+            "unsupported": self.support.unsupported,
+            "table": _plain(self.table),
+            "sets": _plain(self.support.sets),
+            "weights": _plain(self.support.estimators),
+        }
+
+    def _heading(self) -> str:
+        support = self.support
+        how = "exact walk" if not support.sampled else f"{support.sampled} rows sampled, the others exact"
+        return (
+            f"{self.policy} with {self.classifier}, {support.n_rows} rows, {self.missingness}, {how}; "
+            f"{100 * self.confidence:g} % intervals"
+        )
+
+    def _shown(self) -> pd.DataFrame:
+        shown = self.table.drop(columns=["clipped"])
+        shown["ess"] = [f"{v:.0f}" for v in shown["ess"]]
+        for column in ("estimate", "std_error", "lower", "upper", "normalizer"):
+            shown[column] = [f"{v:.4g}" for v in shown[column]]
+        return shown
+
+    def __repr__(self) -> str:
+        return f"{self._heading()}\n{self._shown().to_string(index=False)}"
+
+    def _repr_html_(self) -> str:
+        from html import escape
+
+        return f"<p>{escape(self._heading())}</p>{self._shown().to_html(index=False, border=0)}"
+
+
+def _plain(frame: pd.DataFrame) -> list[dict[str, Any]]:
+    """Records with None for what is not a finite number, as JSON wants it."""
+    return [
+        {str(k): None if isinstance(v, float) and not np.isfinite(v) else v for k, v in record.items()}
+        for record in frame.to_dict("records")
+    ]

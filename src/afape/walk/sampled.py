@@ -1,0 +1,109 @@
+"""The sampled walk: trajectories of the blocked policy, weighted back to the policy."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from ..agents.policy import Policy, ask_policy
+from ..arrays import Bools, Floats, Ints, any_of, tally
+from .builder import Step, TableBuilder
+from .ground import Ground, block
+from .sets import merge
+from .table import WalkTable
+
+__all__ = ["sampled_walk"]
+
+
+def sampled_walk(
+    ground: Ground, rows: Ints, n_trajectories: int, seed: int, simulation: Policy | None = None
+) -> WalkTable:
+    r"""Draw ``n_trajectories`` trajectories a row from the blocked simulation policy.
+
+    Each taken edge and each stop carries
+
+    .. math:: \frac1M \sum_{m=1}^M 1(\text{taken}) \prod_{\tau \le t} \frac{\pi(a_\tau)}{\pi'_{sim}(a_\tau)}
+
+    with this step's ratio included. The draws of a row depend on the seed and the row alone, so neither the
+    chunk nor the number of jobs changes them.
+    """
+    builder = TableBuilder(ground)
+    row, acquired = rows, ground.start[rows]
+    # Trajectories: which state of this depth they are in, and their two likelihood ratios over M.
+    at = np.repeat(np.arange(len(rows)), n_trajectories)
+    number = np.tile(np.arange(n_trajectories), len(rows))
+    weight = blocked_weight = np.full(len(at), 1.0 / n_trajectories)
+    reach = np.ones(len(rows))
+    while len(row):
+        step = builder.visit(row, acquired, reach)
+        m, width = step.probability.shape
+        q = step.blocked if step.forced else _simulated(ground, simulation, step, row, acquired)
+        action = _draw(q[at], _uniform(seed, row[at], number, builder.depth, n_trajectories))
+        if step.forced:  # a row without its free groups ends at the root
+            alive = step.edge_available[at]
+            at, action, number = at[alive], action[alive], number[alive]
+            weight, blocked_weight = weight[alive], blocked_weight[alive]
+        taken = q[at, action]
+        weight = weight * step.probability[at, action] / taken
+        blocked_weight = blocked_weight * step.blocked[at, action] / taken
+        cell = at * width + action
+        flow = tally(cell, weight, m * width).reshape(m, width)
+        blocked_flow = tally(cell, blocked_weight, m * width).reshape(m, width)
+        builder.stop(flow[:, -1], blocked_flow[:, -1])
+        builder.flow(flow[step.state, step.group], blocked_flow[step.state, step.group])
+        going = action < width - 1
+        at, action, number = at[going], action[going], number[going]
+        weight, blocked_weight = weight[going], blocked_weight[going]
+        # Edges taken by some trajectory lead on; edge_of finds the line of (state, action).
+        edge_of = np.full((m, width), -1, dtype=np.intp)
+        edge_of[step.state, step.group] = np.arange(len(step.state))
+        edge = edge_of[at, action]
+        used, edge_index = np.unique(edge, return_inverse=True)
+        child_row, child_set = row[step.state[used]], step.target(acquired, used)
+        first, inverse = merge(child_row, child_set)
+        builder.lead(used, inverse)
+        at = inverse[edge_index]
+        row, acquired = child_row[first], child_set[first]
+        reach = tally(at, weight, len(first))
+    return builder.table(sampled=rows)
+
+
+def _simulated(ground: Ground, simulation: Policy | None, step: Step, row: Ints, acquired: Bools) -> Floats:
+    """Blocked simulation policy; positive wherever the policy is and the group is available."""
+    if simulation is None:
+        return step.blocked
+    seen = np.where(acquired[:, ground.data.column_group], ground.values[row], np.nan)
+    available = ground.available[row]
+    q = block(ask_policy(simulation, seen, acquired, row), available)
+    possible = step.probability > 0
+    possible[:, :-1] &= available
+    bad = any_of(possible & (q <= 0))
+    if bad.any():
+        first = int(np.flatnonzero(bad)[0])
+        raise ValueError(
+            f"'simulation' must give positive probability to every action that the policy may take, but "
+            f"{type(simulation).__name__} gives 0 in {int(bad.sum())} of {len(bad)} states, the first in row "
+            f"{int(row[first])} with groups {np.flatnonzero(acquired[first]).tolist()} acquired."
+        )
+    # Where nothing that the policy wants is available its trajectory ends, whatever the simulation would do.
+    return np.where(any_of(possible)[:, None], q, step.blocked)
+
+
+def _draw(q: Floats, u: Floats) -> Ints:
+    """Invert the distribution function of each row; rounding never picks an action of probability 0."""
+    cumulative = np.cumsum(q, axis=1)
+    action = (u[:, None] * cumulative[:, -1:] >= cumulative).sum(axis=1)
+    last = q.shape[1] - 1 - (q[:, ::-1] > 0).argmax(axis=1)
+    return np.asarray(np.minimum(action, last), dtype=np.intp)
+
+
+def _uniform(seed: int, row: Ints, trajectory: Ints, depth: int, n_trajectories: int) -> Floats:
+    """SplitMix64 at a counter made of row, trajectory and depth: random access, so chunks do not matter."""
+    with np.errstate(over="ignore"):
+        counter = (row.astype(np.uint64) * np.uint64(n_trajectories) + trajectory.astype(np.uint64)) * np.uint64(
+            256
+        ) + np.uint64(depth)
+        z = np.uint64(seed) + (counter + np.uint64(1)) * np.uint64(0x9E3779B97F4A7C15)
+        z = (z ^ (z >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
+        z = (z ^ (z >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
+        z = z ^ (z >> np.uint64(31))
+    return np.asarray((z >> np.uint64(11)).astype(np.float64) * 2.0**-53)
