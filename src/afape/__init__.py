@@ -1,4 +1,4 @@
-"""What would this active-feature-acquisition agent cost if we deployed it?"""
+"""Evaluate active-feature-acquisition agents from records with gaps: what would they cost if deployed."""
 
 from .agents import AcquireAll, AcquireNone, DecisionRule, FixedOrder, Policy, RandomSubset
 from .classifiers import Classifier, ImputedClassifier

@@ -10,7 +10,7 @@ from sklearn.base import clone
 
 from ..arrays import Bools, Floats, Ints, every
 from ..data import Retrospective
-from .logistic import LogisticFit, fit_logistic, logistic_design
+from .logistic import LogisticFit, fit_logistic, log_odds_variance, logistic_design
 
 __all__ = ["ChainPropensity", "Factor", "canonical_order", "lines_of"]
 
@@ -65,11 +65,28 @@ class Factor:
         """Probability in these rows by the logistic model of fold k."""
         return np.asarray(expit(self.owner.design[rows] @ self.coefficients[k]))
 
+    def _shift(self, rows: Ints, fold: Ints) -> Floats:
+        r"""What to add to the log-odds so that the *weight* is unbiased to second order.
+
+        A weight has factors :math:`1 + e^{-\eta}`. Outside the rows of its fit, the fitted log-odds vary with
+        variance v and bias b around the true ones, so that :math:`E[e^{-\hat\eta}] = e^{-\eta - b + v/2}`: cross-fitted
+        weights come out too large on average. Adding :math:`v/2 - b` undoes it. Rows inside the fit need no such
+        shift.
+        """
+        shift = np.zeros(len(rows))
+        if self.owner.n_folds > 1:
+            for k, fit in enumerate(self.fits):
+                if fit is not None:
+                    mine = np.flatnonzero(fold == k)
+                    z = self.owner.design[rows[mine]]
+                    shift[mine] = log_odds_variance(fit.inverse_information, z) / 2 - (z * fit.bias).sum(axis=1)
+        return shift
+
     def predict(self, rows: Ints) -> Floats:
-        """Out-of-fold probability in these rows."""
+        """Probability in these rows by the model that has not seen them."""
         fold = self.owner.fold[rows]
         if self.owner.estimator is None:
-            p = expit((self.owner.design[rows] * self.coefficients[fold]).sum(axis=1))
+            p = expit((self.owner.design[rows] * self.coefficients[fold]).sum(axis=1) + self._shift(rows, fold))
         else:
             p = np.empty(len(rows))
             for k, model in enumerate(self.models):

@@ -13,7 +13,7 @@ from sklearn.linear_model import LogisticRegression
 
 from ..arrays import Bools, Floats, Ints
 
-__all__ = ["LogisticFit", "fit_logistic", "logistic_design"]
+__all__ = ["LogisticFit", "fit_logistic", "log_odds_variance", "logistic_design"]
 
 
 class LogisticFit(NamedTuple):
@@ -25,6 +25,7 @@ class LogisticFit(NamedTuple):
 
     coefficients: Floats  # (p,), 0 for columns that the rows of the fit cannot tell from others
     inverse_information: Floats  # (p, p)
+    bias: Floats  # (p,) of the coefficients, to second order (Cox and Snell 1968)
     converged: bool
 
 
@@ -57,7 +58,14 @@ def fit_logistic(design: Floats, outcome: Bools) -> LogisticFit:
     information = (kept * (p * (1 - p))[:, None]).T @ kept
     inverse = np.zeros((design.shape[1],) * 2)
     inverse[np.ix_(keep, keep)] = np.linalg.pinv(information, hermitian=True)
-    return LogisticFit(coefficients, inverse, converged)
+    spread = log_odds_variance(inverse, design)
+    bias = inverse @ (design.T @ (p * (1 - p) * spread * (p - 0.5)))
+    return LogisticFit(coefficients, inverse, bias, converged)
+
+
+def log_odds_variance(inverse_information: Floats, design: Floats) -> Floats:
+    """Variance z' A^-1 z of the fitted log-odds in these rows."""
+    return np.asarray(((design @ inverse_information) * design).sum(axis=1))
 
 
 def _independent_columns(design: Floats) -> Ints:
