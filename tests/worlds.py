@@ -1,0 +1,288 @@
+"""Tiny discrete worlds in which everything can be enumerated, and a slow, obvious second implementation.
+
+Nothing here uses the package's walk: trajectories are enumerated as ordered sequences of decisions, one row at a
+time, and expectations are sums over every cell and every missingness pattern.
+"""
+
+from __future__ import annotations
+
+import itertools
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+import pandas as pd
+
+import afape
+
+
+class TablePolicy:
+    """Random probabilities for every state, fixed by the seed; some actions have probability zero."""
+
+    def __init__(self, seed, n_groups, zeros=0.3):
+        self.seed, self.n_groups, self.zeros, self.table = seed, n_groups, zeros, {}
+
+    def of(self, seen, acquired):
+        key = (tuple(np.nan_to_num(seen, nan=-1.0)), tuple(acquired))
+        if key not in self.table:
+            rng = np.random.default_rng(
+                [self.seed, *[round(1000 * v) + 1000 for v in key[0]], *[int(a) for a in key[1]]]
+            )
+            p = rng.dirichlet(np.ones(self.n_groups + 1)) * (rng.random(self.n_groups + 1) > self.zeros)
+            p[:-1][np.asarray(acquired)] = 0.0
+            if p.sum() == 0:
+                p[-1] = 1.0
+            self.table[key] = p / p.sum()
+        return self.table[key]
+
+    def probabilities(self, values, acquired):
+        return np.array([self.of(v, a) for v, a in zip(values, acquired, strict=True)])
+
+
+class TableClassifier:
+    """A random label for every state, fixed by the seed."""
+
+    def __init__(self, seed, n_classes):
+        self.seed, self.n_classes, self.table = seed, n_classes, {}
+
+    def of(self, seen, acquired):
+        key = (tuple(np.nan_to_num(seen, nan=-1.0)), tuple(acquired))
+        if key not in self.table:
+            rng = np.random.default_rng(
+                [self.seed, 7, *[round(1000 * v) + 1000 for v in key[0]], *[int(a) for a in key[1]]]
+            )
+            self.table[key] = int(rng.integers(self.n_classes))
+        return self.table[key]
+
+    def predict(self, values, acquired):
+        return np.array([self.of(v, a) for v, a in zip(values, acquired, strict=True)])
+
+
+@dataclass
+class World:
+    """A joint law of values and label, a law of patterns given some groups, a policy and a classifier."""
+
+    seed: int
+    n_groups: int = 3
+    n_levels: int = 2
+    n_classes: int = 2
+    n_free: int = 1
+    given: tuple = (0,)  # groups that missingness depends on; always recorded
+    free_gaps: bool = False  # whether free groups outside 'given' have gaps
+
+    def __post_init__(self):
+        rng = np.random.default_rng([self.seed, 11])
+        names = [f"g{i}" for i in range(self.n_groups)]
+        # The second group has two columns, so that groups and columns differ.
+        self.group_columns = {n: [n, f"{n}b"] if i == 1 else [n] for i, n in enumerate(names)}
+        self.costly = np.arange(self.n_groups) >= self.n_free
+        self.prices = np.where(self.costly, np.round(rng.uniform(0.5, 3, self.n_groups), 2), 0.0)
+        self.costs = np.round(rng.uniform(1, 9, (self.n_classes, self.n_classes)), 1)
+        self.levels = np.array(list(itertools.product(range(self.n_levels), repeat=self.n_groups)))
+        cells = list(itertools.product(range(len(self.levels)), range(self.n_classes)))
+        self.cell_levels = np.array([self.levels[i] for i, _ in cells])
+        self.cell_label = np.array([y for _, y in cells])
+        self.cell_mass = rng.dirichlet(np.ones(len(cells)))
+        self.patterns = np.array(list(itertools.product([False, True], repeat=self.n_groups)))
+        self.policy = TablePolicy(self.seed, self.n_groups)
+        self.classifier = TableClassifier(self.seed, self.n_classes)
+        self._pattern_law = {}
+
+    @cached_property
+    def problem(self):
+        costs = {n: float(p) for n, p in zip(self.group_columns, self.prices, strict=True) if p > 0}
+        return afape.Problem(self.group_columns, costs, "y", self.costs, classes=list(range(self.n_classes)))
+
+    @property
+    def always(self):
+        fixed = np.zeros(self.n_groups, dtype=bool)
+        fixed[list(self.given)] = True
+        if not self.free_gaps:
+            fixed |= ~self.costly
+        return fixed
+
+    def pattern_law(self, levels):
+        """P(R = r | x_given): correlated between groups, positive for every pattern that has 'always' recorded."""
+        key = tuple(levels[list(self.given)])
+        if key not in self._pattern_law:
+            rng = np.random.default_rng([self.seed, 13, *key])
+            mass = rng.dirichlet(np.ones(len(self.patterns))) + 0.02
+            mass *= (self.patterns | ~self.always).all(axis=1)
+            self._pattern_law[key] = mass / mass.sum()
+        return self._pattern_law[key]
+
+    def superset(self, levels, required):
+        """P(R >= required | x_given), by summing patterns."""
+        return self.pattern_law(levels)[(self.patterns | ~np.asarray(required)).all(axis=1)].sum()
+
+    def known_propensity(self):
+        first = [list(self.frame_columns).index(n) for n in self.group_columns]
+
+        def lookup(values, required):
+            out = []
+            for v, s in zip(values, required, strict=True):
+                out.append(self.superset(np.nan_to_num(v[first], nan=0).astype(int), s))
+            return np.array(out)
+
+        return afape.KnownPropensity(lookup)
+
+    @property
+    def frame_columns(self):
+        return [c for columns in self.group_columns.values() for c in columns]
+
+    def values(self, levels):
+        """Column values of a cell: the second column of a group is a function of its level."""
+        out = []
+        for level, columns in zip(levels, self.group_columns.values(), strict=True):
+            out += [float(level)] if len(columns) == 1 else [float(level), float(2 - level)]
+        return np.array(out)
+
+    @property
+    def column_group(self):
+        return np.array([i for i, c in enumerate(self.group_columns.values()) for _ in c])
+
+    def frame(self, levels, labels, recorded):
+        values = np.array([self.values(x) for x in levels])
+        values[~recorded[:, self.column_group]] = np.nan
+        return pd.DataFrame(values, columns=self.frame_columns).assign(y=labels)
+
+    def everything(self):
+        """Every (cell, pattern) of positive probability as a row, with its probability."""
+        rows = [
+            (x, y, r, m * q)
+            for x, y, m in zip(self.cell_levels, self.cell_label, self.cell_mass, strict=True)
+            for r, q in zip(self.patterns, self.pattern_law(x), strict=True)
+            if q > 0
+        ]
+        levels, labels, recorded, mass = (np.array(part) for part in zip(*rows, strict=True))
+        data = afape.Retrospective(self.frame(levels, labels, recorded), self.problem)
+        return data, levels, mass
+
+    def complete(self):
+        recorded = np.ones((len(self.cell_levels), self.n_groups), dtype=bool)
+        return afape.Retrospective(self.frame(self.cell_levels, self.cell_label, recorded), self.problem)
+
+    def draw(self, n, seed):
+        """n rows of the world."""
+        rng = np.random.default_rng([self.seed, 17, seed])
+        cells = rng.choice(len(self.cell_mass), size=n, p=self.cell_mass)
+        levels = self.cell_levels[cells]
+        pattern = [rng.choice(len(self.patterns), p=self.pattern_law(x)) for x in levels]
+        return afape.Retrospective(self.frame(levels, self.cell_label[cells], self.patterns[pattern]), self.problem)
+
+    # --- the slow, obvious way ---------------------------------------------------------------------------------
+
+    def seen(self, row, acquired):
+        return np.where(np.asarray(acquired)[self.column_group], row, np.nan)
+
+    def trajectories(self, row, start, available):
+        """Every ordered sequence of decisions, as (probability, [(set before, action), ...]); the last action is
+        'stop', or a wanted group that is not available."""
+        stop = self.n_groups
+
+        def extend(probability, acquired, history):
+            p = self.policy.of(self.seen(row, acquired), tuple(acquired))
+            for a in np.flatnonzero(p):
+                step = (*history, (tuple(acquired), int(a)))
+                if a == stop or not available[a]:
+                    yield probability * p[a], step
+                else:
+                    grown = list(acquired)
+                    grown[a] = True
+                    yield from extend(probability * p[a], grown, step)
+
+        yield from extend(1.0, list(start), ())
+
+    def stop_cost(self, row, label, acquired):
+        return self.costs[label, self.classifier.of(self.seen(row, acquired), tuple(acquired))]
+
+    def true_costs(self):
+        """(J_a, J_mc) by enumeration."""
+        acquisition = misclassification = 0.0
+        for x, y, mass in zip(self.cell_levels, self.cell_label, self.cell_mass, strict=True):
+            for probability, steps in self.trajectories(
+                self.values(x), ~self.costly, np.ones(self.n_groups, dtype=bool)
+            ):
+                acquisition += mass * probability * sum(self.prices[a] for _, a in steps[:-1])
+                misclassification += mass * probability * self.stop_cost(self.values(x), y, steps[-1][0])
+        return acquisition, misclassification
+
+    def weighted_row(self, row, label, recorded, weight, acquisition_weight="before"):
+        """One row of IPW-Semi by enumeration of trajectories: dict of sums, with steps kept apart.
+
+        'weight' maps a set to 1 / P(R >= set | x), or to 0 where the row may not be used.
+        """
+        free = ~self.costly
+        rooted = bool((free & ~self.always).any())
+        depths = self.n_groups + 2
+        out = {k: np.zeros(depths) for k in ("price", "reach", "stop", "cost")}
+        first = 0
+        if rooted:
+            out["reach"][0] += weight(np.zeros(self.n_groups, dtype=bool))
+            first = 1
+            if not recorded[free].all():
+                return out
+        seen_prefixes = set()
+        for _, steps in self.trajectories(row, free, recorded):
+            probability = 1.0
+            for t, (acquired, a) in enumerate(steps):
+                p = self.policy.of(self.seen(row, acquired), acquired)
+                w = weight(np.array(acquired))
+                prefix = steps[:t]
+                if (prefix, acquired) not in seen_prefixes:  # each ordered prefix counts once
+                    seen_prefixes.add((prefix, acquired))
+                    out["reach"][first + t] += probability * w
+                    if acquisition_weight == "before":
+                        out["price"][first + t] += probability * w * (p[:-1] @ self.prices)
+                probability *= p[a]
+                if a == self.n_groups:
+                    out["stop"][first + t] += probability * w
+                    out["cost"][first + t] += probability * w * self.stop_cost(row, label, acquired)
+                elif recorded[a] and acquisition_weight == "after":
+                    grown = np.array(acquired)
+                    grown[a] = True
+                    arrived = (steps[: t + 1], "paid")
+                    if arrived not in seen_prefixes:
+                        seen_prefixes.add(arrived)
+                        out["price"][first + t + 1] += probability * weight(grown) * self.prices[a]
+        return out
+
+    def blocked_row(self, row, label, recorded):
+        """(acquisition, misclassification) of the blocked policy in one row."""
+        totals = np.zeros(2)
+
+        def extend(probability, acquired):
+            p = self.policy.of(self.seen(row, acquired), tuple(acquired)).copy()
+            p[:-1] *= recorded
+            p = p / p.sum() if p.sum() > 0 else np.eye(self.n_groups + 1)[-1]
+            for a in np.flatnonzero(p):
+                if a == self.n_groups:
+                    totals[1] += probability * p[a] * self.stop_cost(row, label, acquired)
+                else:
+                    totals[0] += probability * p[a] * self.prices[a]
+                    grown = list(acquired)
+                    grown[a] = True
+                    extend(probability * p[a], grown)
+
+        extend(1.0, list(~self.costly & recorded))
+        return totals
+
+
+def hajek(rows):
+    """Normalised estimates from the rows of `World.weighted_row`, written out."""
+    mean = {k: np.mean([r[k] for r in rows], axis=0) for k in rows[0]}
+    before = mean["reach"] + np.concatenate([[0.0], np.cumsum(mean["stop"])[:-1]])
+    acquisition = sum(p / b for p, b in zip(mean["price"], before, strict=True) if p > 0)
+    return acquisition, mean["cost"].sum() / mean["stop"].sum()
+
+
+WORLDS = [
+    World(1),
+    World(2, n_groups=4, n_levels=2),
+    World(3, n_groups=3, n_levels=3, n_classes=3),
+    World(4, n_groups=4, n_levels=3),
+    World(5, n_groups=3, n_free=0, given=(0,)),
+    World(6, n_groups=3, n_free=2, free_gaps=True),
+    World(7, n_groups=4, n_levels=2, n_free=2, given=(2,), free_gaps=True),
+    World(8, n_groups=3, n_levels=2, n_free=1, given=(1, 2)),
+]
