@@ -1,24 +1,28 @@
 """Evaluate active-feature-acquisition agents from records with gaps: what would they cost if deployed."""
 
-from .agents import AcquireAll, AcquireNone, DecisionRule, FixedOrder, Policy, RandomSubset
-from .classifiers import Classifier, ImputedClassifier
-from .data import Problem, Retrospective
-from .estimators import Estimate, Support
-from .evaluation import evaluate, true_cost
-from .missingness import MAR, MCAR, IndependentMechanism, LogisticMechanism
-from .notices import (
-    AfapeWarning,
-    ClippedWeightsWarning,
-    NormalizerWarning,
-    PartialGroupWarning,
-    PropensityFitWarning,
-    SeenRowsWarning,
-    SupportWarning,
-    UnrecordedColumnWarning,
-)
-from .nuisance import KnownPropensity, LearnedPropensity
-from .result import Evaluation, NotEstimableError
-from .walk import WalkOptions
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from .agents import AcquireAll, AcquireNone, DecisionRule, FixedOrder, Policy, RandomSubset
+    from .classifiers import Classifier, ImputedClassifier
+    from .data import Problem, Retrospective
+    from .estimators import Estimate, Support
+    from .evaluation import evaluate, true_cost
+    from .missingness import MAR, MCAR, IndependentMechanism, LogisticMechanism
+    from .notices import (
+        AfapeWarning,
+        ClippedWeightsWarning,
+        NormalizerWarning,
+        PartialGroupWarning,
+        PropensityFitWarning,
+        SeenRowsWarning,
+        SupportWarning,
+        UnrecordedColumnWarning,
+    )
+    from .nuisance import KnownPropensity, LearnedPropensity
+    from .result import Evaluation, NotEstimableError
+    from .walk import WalkOptions
 
 __version__ = "0.1.0"
 
@@ -55,3 +59,30 @@ __all__ = [
     "evaluate",
     "true_cost",
 ]
+
+# Names are looked up when first used: importing scikit-learn takes a second, and ``afape --help`` should not wait for it.
+_HOMES = {
+    ".agents": "AcquireAll AcquireNone DecisionRule FixedOrder Policy RandomSubset",
+    ".classifiers": "Classifier ImputedClassifier",
+    ".data": "Problem Retrospective",
+    ".estimators": "Estimate Support",
+    ".evaluation": "evaluate true_cost",
+    ".missingness": "MAR MCAR IndependentMechanism LogisticMechanism",
+    ".notices": "AfapeWarning ClippedWeightsWarning NormalizerWarning PartialGroupWarning PropensityFitWarning SeenRowsWarning SupportWarning UnrecordedColumnWarning",
+    ".nuisance": "KnownPropensity LearnedPropensity",
+    ".result": "Evaluation NotEstimableError",
+    ".walk": "WalkOptions",
+}
+_HOME_OF = {name: module for module, names in _HOMES.items() for name in names.split()}
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _HOME_OF:
+        raise AttributeError(f"module 'afape' has no attribute {name!r}")
+    value = getattr(import_module(_HOME_OF[name], __name__), name)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted([*globals(), *__all__])

@@ -63,7 +63,7 @@ def _print_demo(console: Console, table: pd.DataFrame) -> None:
         pad_edge=False,
     )
     shown.add_column("estimator", no_wrap=True)
-    for column in ("estimate", "95 % interval", "distance", "acquisition", "misclass.", "eff. rows"):
+    for column in ("estimate", "95 % interval", "distance", "acquis.", "misclass.", "eff. rows"):
         shown.add_column(column, justify="right", no_wrap=True)
     lines = {(r["policy"], r["estimator"], r["target"]): r for r in table.to_dict("records")}
     for policy in table["policy"].unique():

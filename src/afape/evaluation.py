@@ -83,7 +83,7 @@ def evaluate(
     random_state : int or None
         Seed of folds and of sampled walks.
     n_jobs : int or None
-        Threads that walk chunks of rows.
+        Processes that walk chunks of rows.
     walk : WalkOptions, optional
         Budgets, and how rows past them are sampled.
     progress : callable, optional

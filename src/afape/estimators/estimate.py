@@ -9,7 +9,7 @@ import numpy as np
 
 from ..arrays import Floats, Ints, tally
 
-__all__ = ["TARGETS", "Estimate", "Outcome", "check_confidence"]
+__all__ = ["TARGETS", "Estimate", "Outcome", "check_confidence", "cluster_sums", "effective_size"]
 
 TARGETS = ("acquisition", "misclassification", "total")
 
@@ -46,10 +46,7 @@ class Estimate:
     @property
     def std_error(self) -> float:
         """Standard error."""
-        sums = self.influence
-        if self.cluster is not None:
-            codes = np.unique(self.cluster, return_inverse=True)[1]
-            sums = tally(codes, self.influence, 0)
+        sums = cluster_sums(self.influence, self.cluster)
         m = len(sums)
         if m < 2:
             return float("nan")
@@ -104,6 +101,19 @@ class Outcome:
     largest_weight: float = float("nan")
     error: str = "influence"  # how the standard error came about
     reason: str = ""  # why there is no estimate
+
+
+def cluster_sums(values: Floats, cluster: Ints | None) -> Floats:
+    """Sum of the values in each cluster, or the values themselves where every row stands alone."""
+    if cluster is None:
+        return values
+    return tally(np.unique(cluster, return_inverse=True)[1], values, 0)
+
+
+def effective_size(weight: Floats, cluster: Ints | None) -> float:
+    """Kish's effective sample size, of rows or of clusters: sum squared over sum of squares."""
+    sums = cluster_sums(weight, cluster)
+    return float(sums.sum() ** 2 / (sums**2).sum())
 
 
 def check_confidence(confidence: float) -> float:

@@ -8,7 +8,7 @@ from ..arrays import Floats, tally
 from ..data import Retrospective
 from ..nuisance import ChainPropensity, StackedScores
 from ..walk import FREE, WalkTable
-from .estimate import Estimate, Outcome
+from .estimate import Estimate, Outcome, effective_size
 from .weights import View, WeightedStates
 
 __all__ = ["InverseProbability"]
@@ -61,7 +61,9 @@ class InverseProbability:
         if self.scores is not None:
             moving = quantities * ~weighted.clipped[:, None]
             self.scores.add(row, weighted.sets, weighted.set_of, depth, moving)
-        self.clipped += int((weighted.clipped & (table.reach[lines] > 0)).sum())
+        if weighted.clipped.any():  # sets of a row, not states: with adjusted groups many states share one set
+            pairs = np.column_stack([row, weighted.set_of])[weighted.clipped]
+            self.clipped += len(np.unique(pairs, axis=0))
         self.largest_weight = max(self.largest_weight, float(weighted.weight.max()))
 
     def _quantities(self, table: WalkTable) -> Floats:
@@ -82,24 +84,25 @@ class InverseProbability:
         final = self.sums[:, :, _STOP].sum(axis=1)
         mean = self.sums.mean(axis=0)
         before = mean[:, _REACH] + np.cumsum(mean[:, _STOP]) - mean[:, _STOP]
+        if not np.isfinite(mean).all():
+            return Outcome({}, reason="a recorded set has probability 0 by the model; raise 'min_propensity'")
         if mean[:, _STOP].sum() <= 0 or (before <= 0).any():
             return Outcome({}, reason=self._why_nothing())
         values, directions = self._linearise(mean, before)
+        stacked = np.array(list(directions.values()))
+        influence = np.einsum("itq,etq->ei", self.sums, stacked)
+        if self.scores is not None:
+            influence = influence + self.scores.influence(stacked)
         estimates = {}
-        for target, value in values.items():
-            direction = directions[target]
-            influence = np.einsum("itq,tq->i", self.sums, direction)
-            if not self.normalize:
-                influence = influence - value
-            if self.scores is not None:
-                influence = influence + self.scores.influence(direction)
-            estimates[target] = Estimate(value, influence, self.data.cluster, rows, confidence)
+        for (target, value), phi in zip(values.items(), influence, strict=True):
+            centred = phi if self.normalize else phi - value
+            estimates[target] = Estimate(value, centred, self.data.cluster, rows, confidence)
         learned = self.view.propensity.learned
         return Outcome(
             estimates,
-            ess=float(final.sum() ** 2 / (final**2).sum()),
+            ess=effective_size(final, self.data.cluster),
             normalizer=float(final.mean()),
-            normalizer_error=float(final.std() / np.sqrt(len(final))),
+            normalizer_error=Estimate(1.0, final - final.mean(), self.data.cluster).std_error,
             normalizers=tuple(float(b) for b in before),
             clipped=self.clipped,
             largest_weight=self.largest_weight,

@@ -49,4 +49,6 @@ class View:
         raw = self.propensity.probability(table.row[lines], sets, index)
         clipped = raw < self.propensity.min_propensity
         used = np.where(clipped, self.propensity.min_propensity, raw)
-        return WeightedStates(lines, sets, index, raw, 1.0 / used, clipped)
+        with np.errstate(divide="ignore"):  # probability 0 without a floor: the estimator says that it has no answer
+            weight = 1.0 / used
+        return WeightedStates(lines, sets, index, raw, weight, clipped)

@@ -101,6 +101,5 @@ def _fit(design: Floats, earlier: Bools, outcome: Bools, rows: Bools) -> Logisti
     if y.all() or not y.any():  # one class only: certain, and no fit
         coefficients = np.zeros(regressors.shape[1])
         coefficients[0] = np.inf if y.all() else -np.inf
-        nothing = np.zeros_like(coefficients)
-        return LogisticFit(coefficients, np.zeros((len(nothing),) * 2), nothing, True)
+        return LogisticFit(coefficients, np.zeros((len(coefficients),) * 2), True)
     return fit_logistic(regressors, y)

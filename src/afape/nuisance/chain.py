@@ -55,7 +55,7 @@ class Factor:
         if share in (0.0, 1.0):
             self.constant[k] = share
         elif owner.estimator is None:
-            self.fits[k] = fit_logistic(owner.design[rows], outcome)
+            self.fits[k] = fit_logistic(owner.design[rows], outcome, firth=owner.n_folds > 1)
         elif owner.columns.shape[1] == 0:
             self.constant[k] = share
         else:
@@ -68,18 +68,19 @@ class Factor:
     def _shift(self, rows: Ints, fold: Ints) -> Floats:
         r"""What to add to the log-odds so that the *weight* is unbiased to second order.
 
-        A weight has factors :math:`1 + e^{-\eta}`. Outside the rows of its fit, the fitted log-odds vary with
-        variance v and bias b around the true ones, so that :math:`E[e^{-\hat\eta}] = e^{-\eta - b + v/2}`: cross-fitted
-        weights come out too large on average. Adding :math:`v/2 - b` undoes it. Rows inside the fit need no such
-        shift.
+        A weight has factors :math:`1 + e^{-\eta}`. Outside the rows of its fit, the fitted log-odds vary around the
+        true ones with variance v and, by Firth's correction, no bias to that order, so that
+        :math:`E[e^{-\hat\eta}] = e^{-\eta + v/2}`: cross-fitted weights come out too large on average. Adding v/2
+        undoes it; a cell of N rows, k of them recorded, then gets about (N + 1) / (k + 1), finite also for k = 0.
+        The errors of the factors of a chain are uncorrelated, so the product needs no more. Models used on
+        their own rows are left as they are: there row and fit move together, and most of the bias cancels.
         """
         shift = np.zeros(len(rows))
         if self.owner.n_folds > 1:
             for k, fit in enumerate(self.fits):
                 if fit is not None:
                     mine = np.flatnonzero(fold == k)
-                    z = self.owner.design[rows[mine]]
-                    shift[mine] = log_odds_variance(fit.inverse_information, z) / 2 - (z * fit.bias).sum(axis=1)
+                    shift[mine] = log_odds_variance(fit.inverse_information, self.owner.design[rows[mine]]) / 2
         return shift
 
     def predict(self, rows: Ints) -> Floats:
@@ -169,5 +170,7 @@ class ChainPropensity:
 
 def lines_of(index: Ints, n_sets: int) -> list[Ints]:
     """Lines of each set, in one sort."""
+    if n_sets == 0:
+        return []
     order = np.argsort(index, kind="stable")
     return np.split(order, np.cumsum(np.bincount(index, minlength=n_sets))[:-1])

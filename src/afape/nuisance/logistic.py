@@ -1,19 +1,24 @@
-"""The default model of an indicator: unpenalised logistic regression, with its score."""
+"""The default model of an indicator: unpenalised logistic regression, with its score.
+
+Own code, because it is fitted once a factor, fold and bootstrap replicate: Newton's method in place of
+scikit-learn's `newton-cholesky` takes a tenth of the time on 60,000 rows and a few columns, gives the information
+matrix on the way, and copes with collinear columns.
+"""
 
 from __future__ import annotations
 
-import warnings
 from typing import NamedTuple
 
 import numpy as np
 from scipy.linalg.lapack import dpstrf
-from scipy.special import expit, logit
-from sklearn.exceptions import ConvergenceWarning
-from sklearn.linear_model import LogisticRegression
+from scipy.special import expit
 
 from ..arrays import Bools, Floats, Ints
 
 __all__ = ["LogisticFit", "fit_logistic", "log_odds_variance", "logistic_design"]
+
+_MAX_ITERATIONS = 60
+_TOLERANCE = 1e-16  # of the Newton decrement per row: the squared distance to the optimum, in standard errors, over n
 
 
 class LogisticFit(NamedTuple):
@@ -25,7 +30,6 @@ class LogisticFit(NamedTuple):
 
     coefficients: Floats  # (p,), 0 for columns that the rows of the fit cannot tell from others
     inverse_information: Floats  # (p, p)
-    bias: Floats  # (p,) of the coefficients, to second order (Cox and Snell 1968)
     converged: bool
 
 
@@ -37,30 +41,62 @@ def logistic_design(columns: Floats) -> Floats:
     return np.column_stack([np.ones(len(columns)), scaled])
 
 
-def fit_logistic(design: Floats, outcome: Bools) -> LogisticFit:
-    """Fit by maximum likelihood; ``design`` has the intercept first, ``outcome`` both classes."""
-    keep = _independent_columns(design)
-    coefficients = np.zeros(design.shape[1])
-    converged = True
-    if len(keep) == 1:
-        coefficients[0] = logit(outcome.mean())
-    else:
-        # No penalty (C = inf): a penalised score is not zero at the fit, and the stacked standard error needs it zero.
-        model = LogisticRegression(C=np.inf, solver="newton-cholesky", tol=1e-8, max_iter=200)
-        with warnings.catch_warnings(record=True) as caught:
-            warnings.simplefilter("always")
-            model.fit(design[:, keep[1:]], outcome)
-        converged = not any(issubclass(w.category, ConvergenceWarning) for w in caught)
-        coefficients[keep[1:]] = model.coef_[0]
-        coefficients[0] = model.intercept_[0]
-    kept = design[:, keep]
-    p = expit(kept @ coefficients[keep])
-    information = (kept * (p * (1 - p))[:, None]).T @ kept
+def fit_logistic(design: Floats, outcome: Bools, weight: Floats | None = None, *, firth: bool = False) -> LogisticFit:
+    r"""Fit by maximum likelihood, or with Firth's correction.
+
+    Firth (1993) solves :math:`\sum_j [w_j (y_j - p_j) + h_j (1/2 - p_j)] z_j = 0` with leverages h. It takes away
+    the coefficients' bias of order 1/n, and stays finite where the classes can be separated.
+
+    Parameters
+    ----------
+    design : ndarray of shape (n, p)
+        The intercept first.
+    outcome : ndarray of bool, shape (n,)
+        Both classes must occur.
+    weight : ndarray of shape (n,), optional
+        Row weights, as of a bootstrap replicate.
+    firth : bool
+        Whether to correct.
+    """
+    w = np.ones(len(design)) if weight is None else weight
+    keep = _independent_columns(design, w)
+    z = design if len(keep) == design.shape[1] else design[:, keep]
+    theta, information, converged = _newton(z, outcome.astype(float), w, firth)
     inverse = np.zeros((design.shape[1],) * 2)
     inverse[np.ix_(keep, keep)] = np.linalg.pinv(information, hermitian=True)
-    spread = log_odds_variance(inverse, design)
-    bias = inverse @ (design.T @ (p * (1 - p) * spread * (p - 0.5)))
-    return LogisticFit(coefficients, inverse, bias, converged)
+    coefficients = np.zeros(design.shape[1])
+    coefficients[keep] = theta
+    return LogisticFit(coefficients, inverse, converged)
+
+
+def _newton(z: Floats, y: Floats, w: Floats, firth: bool) -> tuple[Floats, Floats, bool]:
+    """Newton's method, halving a step that does not bring the optimum nearer."""
+    total = w.sum()
+    theta = np.zeros(z.shape[1])
+    share = (w @ y) / total
+    theta[0] = np.log(share / (1 - share))
+    last, step = np.inf, np.zeros(len(theta))
+    for _ in range(_MAX_ITERATIONS):
+        p = expit(z @ theta)
+        curvature = w * p * (1 - p)
+        information = (z * curvature[:, None]).T @ z
+        residual = w * (y - p)
+        if firth:
+            inverse = np.asarray(np.linalg.pinv(information, hermitian=True), dtype=float)
+            leverage = curvature * log_odds_variance(inverse, z)
+            residual += leverage * (0.5 - p)
+        gradient = z.T @ residual
+        newton = np.asarray(np.linalg.lstsq(information, gradient, rcond=None)[0], dtype=float)
+        decrement = float(gradient @ newton) / total
+        if decrement <= _TOLERANCE:
+            return theta, information, True
+        if not np.isfinite(decrement) or decrement > 4 * last:
+            step = step / 2  # overshot: go back half of the way
+            theta = theta - step
+            continue
+        last, step = decrement, newton
+        theta = theta + step
+    return theta, information, False
 
 
 def log_odds_variance(inverse_information: Floats, design: Floats) -> Floats:
@@ -68,17 +104,17 @@ def log_odds_variance(inverse_information: Floats, design: Floats) -> Floats:
     return np.asarray(((design @ inverse_information) * design).sum(axis=1))
 
 
-def _independent_columns(design: Floats) -> Ints:
+def _independent_columns(design: Floats, weight: Floats) -> Ints:
     """Columns of a maximal independent set, the intercept first.
 
-    One-hot columns sum to the intercept, and a level may be absent from the rows of a fit; the solver would
-    stumble over either.
+    One-hot columns sum to the intercept, and a level may be absent from the rows of a fit.
     """
-    rest = design[:, 1:] - design[:, 1:].mean(axis=0)
-    scale = np.sqrt((rest**2).mean(axis=0))
-    varying = np.flatnonzero(scale > 1e-9)
+    moments = (design * weight[:, None]).T @ design / weight.sum()
+    covariance = moments - np.outer(moments[0], moments[0])
+    varying = np.flatnonzero(np.diag(covariance) > 1e-12)
     if len(varying) == 0:
         return np.array([0])
-    scaled = rest[:, varying] / scale[varying]
-    _, pivot, rank, _ = dpstrf(scaled.T @ scaled / len(scaled), tol=1e-9)
-    return np.concatenate([[0], 1 + np.sort(varying[pivot[:rank] - 1])])
+    scale = np.sqrt(np.diag(covariance)[varying])
+    correlation = covariance[np.ix_(varying, varying)] / np.outer(scale, scale)
+    _, pivot, rank, _ = dpstrf(correlation, tol=1e-9)
+    return np.concatenate([[0], np.sort(varying[pivot[:rank] - 1])])

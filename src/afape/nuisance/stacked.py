@@ -55,18 +55,18 @@ class StackedScores:
             self._derivative[key] = new
         return self._derivative[key]
 
-    def influence(self, direction: Floats) -> Floats:
-        """Addition to the influence values of an estimate with derivative ``direction`` (T, Q) in the means."""
+    def influence(self, directions: Floats) -> Floats:
+        """Additions (E, n) to the influence values of E estimates with derivatives (E, T, Q) in the means."""
         chain = self.propensity
-        out = np.zeros(len(chain.fold))
+        out = np.zeros((len(directions), len(chain.fold)))
         for key, derivative in self._derivative.items():
             factor = chain.factor(key)
             for k, fit in enumerate(factor.fits):
                 if fit is None:
                     continue
-                d = np.einsum("tq,tqp->p", direction[: derivative.shape[1]], derivative[k])
+                d = np.einsum("etq,tqp->ep", directions[:, : derivative.shape[1]], derivative[k])
                 rows = np.flatnonzero(factor.training(k))
-                z = chain.design[rows]
                 residual = factor.outcome[rows] - factor.fitted(k, rows)
-                out[rows] += residual * (z @ (fit.inverse_information @ d))
+                added = residual * (d @ fit.inverse_information @ chain.design[rows].T)
+                out[:, rows] += added - added.mean(axis=1, keepdims=True)  # Firth's scores do not sum to 0
         return out

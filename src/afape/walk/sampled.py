@@ -37,7 +37,7 @@ def sampled_walk(
         step = builder.visit(row, acquired, reach)
         m, width = step.probability.shape
         q = step.blocked if step.forced else _simulated(ground, simulation, step, row, acquired)
-        action = _draw(q[at], _uniform(seed, row[at], number, builder.depth, n_trajectories))
+        action = _draw(q[at], _uniform(seed, row[at] * n_trajectories + number, builder.depth, width + 1))
         if step.forced:  # a row without its free groups ends at the root
             alive = step.edge_available[at]
             at, action, number = at[alive], action[alive], number[alive]
@@ -45,6 +45,10 @@ def sampled_walk(
         taken = q[at, action]
         weight = weight * step.probability[at, action] / taken
         blocked_weight = blocked_weight * step.blocked[at, action] / taken
+        # A simulation policy may do what the policy never would; such a trajectory carries nothing and ends here.
+        alive = (weight > 0) | (blocked_weight > 0)
+        at, action, number = at[alive], action[alive], number[alive]
+        weight, blocked_weight = weight[alive], blocked_weight[alive]
         cell = at * width + action
         flow = tally(cell, weight, m * width).reshape(m, width)
         blocked_flow = tally(cell, blocked_weight, m * width).reshape(m, width)
@@ -96,12 +100,10 @@ def _draw(q: Floats, u: Floats) -> Ints:
     return np.asarray(np.minimum(action, last), dtype=np.intp)
 
 
-def _uniform(seed: int, row: Ints, trajectory: Ints, depth: int, n_trajectories: int) -> Floats:
-    """SplitMix64 at a counter made of row, trajectory and depth: random access, so chunks do not matter."""
+def _uniform(seed: int, trajectory: Ints, depth: int, n_depths: int) -> Floats:
+    """SplitMix64 at a counter made of trajectory and depth: random access, so chunks do not matter."""
     with np.errstate(over="ignore"):
-        counter = (row.astype(np.uint64) * np.uint64(n_trajectories) + trajectory.astype(np.uint64)) * np.uint64(
-            256
-        ) + np.uint64(depth)
+        counter = trajectory.astype(np.uint64) * np.uint64(n_depths) + np.uint64(depth)
         z = np.uint64(seed) + (counter + np.uint64(1)) * np.uint64(0x9E3779B97F4A7C15)
         z = (z ^ (z >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
         z = (z ^ (z >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)

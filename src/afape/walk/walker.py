@@ -58,7 +58,7 @@ def walk(
 ) -> Iterator[WalkTable]:
     """Tables of successive chunks of rows.
 
-    Threads share the chunks when ``n_jobs`` asks for them; the tables come in the order of the rows and are the
+    Processes share the chunks when ``n_jobs`` asks for them; the tables come in the order of the rows and are the
     same whatever the chunks.
     """
     options = options or WalkOptions()
@@ -74,7 +74,9 @@ def walk(
         for chunk in chunks:
             yield from _walk_chunk(ground, chunk, options, seed)
         return
-    pool = Parallel(n_jobs=n_jobs, backend="threading", return_as="generator", pre_dispatch="n_jobs")
+    # Processes, not threads: scikit-learn's forests swap the global warning filters while they predict, and two
+    # threads at it leave them in disorder. joblib.parallel_config changes the backend for those who know better.
+    pool = Parallel(n_jobs=n_jobs, return_as="generator", pre_dispatch="n_jobs")
     for tables in pool(delayed(_listed)(ground, chunk, options, seed) for chunk in chunks):
         yield from tables
 
@@ -89,7 +91,8 @@ def _walk_chunk(ground: Ground, rows: Ints, options: WalkOptions, seed: int) -> 
             for part in np.array_split(rows, 2):
                 yield from _walk_chunk(ground, part, options, seed)
             return
-        yield table
+        if len(table.row):
+            yield table
         del table
     step = max(options.chunk_lines // options.n_trajectories, 1)
     for i in range(0, len(overflow), step):

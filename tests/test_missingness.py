@@ -1,0 +1,285 @@
+"""Assumptions about missing values, and mechanisms that make them missing."""
+
+from itertools import product
+
+import numpy as np
+import pandas as pd
+import pytest
+from numpy.testing import assert_allclose, assert_array_equal
+
+import afape
+from afape import MAR, MCAR, IndependentMechanism, LogisticMechanism, Problem, Retrospective
+
+PROBLEM = Problem(
+    {"age": ["age"], "vitals": ["pulse", "bp"], "cbc": ["hgb", "wbc"], "lactate": ["lactate"]},
+    costs={"cbc": 26.0, "lactate": 12.0},
+    label="died",
+    misclassification_cost=500.0,
+)
+
+
+def complete(n=5, seed=0):
+    frame = pd.DataFrame(np.random.default_rng(seed).normal(size=(n, 6)), columns=PROBLEM.feature_columns)
+    return Retrospective(frame.assign(died=np.arange(n) % 2), PROBLEM)
+
+
+def hidden(rows, group, n=5):
+    """Complete data in which these rows lack this group."""
+    data = complete(n)
+    keep = np.ones_like(data.recorded)
+    keep[rows, PROBLEM.group_names.index(group)] = False
+    return data.hide(keep)
+
+
+# --------------------------------------------------------------------------------------------------------- assumptions
+
+
+@pytest.mark.parametrize(
+    ("assumption", "columns"),
+    [
+        (MCAR(), []),
+        (MAR(given=["age"]), [0]),
+        (MAR(given=["vitals"]), [1, 2]),
+        (MAR(given=("vitals", "age")), [0, 1, 2]),
+        (MAR(given=["lactate"]), [5]),  # the policy may have to pay for it, the weights need not
+    ],
+    ids=repr,
+)
+def test_columns_that_missingness_depends_on(assumption, columns):
+    assert assumption.given_columns(hidden([0, 3], "cbc")).tolist() == columns
+
+
+@pytest.mark.parametrize(
+    ("given", "error", "message"),
+    [
+        (["cbc"], ValueError, r"'given' groups must always be recorded, but 'cbc' is missing in 2 of 5 rows.*MNAR"),
+        (["age", "cbc"], ValueError, "'cbc' is missing in 2 of 5 rows"),
+        ([], ValueError, r"'given' must name at least one group; for none, use afape\.MCAR\(\)"),
+        (["age", "age"], ValueError, "'given' must name each group once"),
+        (["sex"], ValueError, r"'given' must name groups, but 'sex' is none. The groups are \['age', 'vitals'"),
+        (["pulse"], ValueError, "'given' must name groups, but 'pulse' is none"),  # a column, not a group
+        ("age", TypeError, "'given' must be a list of group names, but is the text 'age'"),
+    ],
+)
+def test_mar_refuses_groups_that_cannot_be_given(given, error, message):
+    with pytest.raises(error, match=message):
+        MAR(given).given_columns(hidden([0, 3], "cbc"))
+
+
+# ----------------------------------------------------------------------------------------------------------- mechanisms
+
+
+def sigmoid(odds):
+    return 1 / (1 + np.exp(-np.asarray(odds)))
+
+
+LOGISTIC = LogisticMechanism(intercepts={"cbc": 0.4, "lactate": -1.0}, weights={"cbc": {"age": 0.5, "bp": -2.0}})
+INDEPENDENT = IndependentMechanism({"lactate": 0.25, "cbc": 0.8, "vitals": 1.0})
+
+
+def by_hand(mechanism, values):
+    """P(R_g = 1) of age, vitals, cbc and lactate in each row."""
+    age, _, bp, *_ = values.T
+    one = np.ones(len(values))
+    if mechanism is INDEPENDENT:
+        return np.column_stack([one, one, 0.8 * one, 0.25 * one])
+    return np.column_stack([one, one, sigmoid(0.4 + 0.5 * age - 2.0 * bp), sigmoid(-1.0 * one)])
+
+
+mechanisms = pytest.mark.parametrize("mechanism", [LOGISTIC, INDEPENDENT], ids=["logistic", "independent"])
+
+
+@mechanisms
+def test_probability_of_each_group_by_hand(mechanism):
+    data = complete()
+    assert_allclose(mechanism.probabilities(data), by_hand(mechanism, data.values), rtol=1e-12)
+
+
+def test_a_group_with_weights_alone_has_intercept_zero():
+    data = complete()
+    found = LogisticMechanism({}, {"cbc": {"age": 1.5}}).probabilities(data)
+    assert_allclose(found[:, 2], sigmoid(1.5 * data.values[:, 0]), rtol=1e-12)
+    assert_array_equal(found[:, [0, 1, 3]], 1)
+
+
+def test_probabilities_at_other_values():
+    values = np.array([[2.0, 0, 1.0, 0, 0, 0], [0.0, 0, 0.0, 0, 0, 0]])
+    found = LOGISTIC.probabilities(complete(), values)
+    assert_allclose(found[:, 2], sigmoid([0.4 + 1.0 - 2.0, 0.4]), rtol=1e-12)
+
+
+@mechanisms
+def test_hidden_shares_agree_with_the_probabilities(mechanism):
+    data = complete(20_000)
+    recorded = mechanism.hide(data, random_state=1).recorded
+    p = by_hand(mechanism, data.values)
+    error = np.sqrt((p * (1 - p)).sum(axis=0)) / len(data)
+    assert (abs(recorded.mean(axis=0) - p.mean(axis=0)) <= 4 * error).all()
+    both = p[:, 2] * p[:, 3]  # coins of their own: recorded together as often as the product says
+    assert abs((recorded[:, 2] & recorded[:, 3]).mean() - both.mean()) < 4 * np.sqrt((both * (1 - both)).sum()) / len(
+        data
+    )
+
+
+def test_hidden_shares_follow_the_values():
+    data = complete(20_000)
+    recorded = LOGISTIC.hide(data, random_state=2).recorded[:, 2]
+    p = by_hand(LOGISTIC, data.values)[:, 2]
+    for low, high in ((0.0, 0.2), (0.2, 0.5), (0.5, 0.8), (0.8, 1.0)):
+        stratum = (p > low) & (p <= high)
+        error = np.sqrt((p * (1 - p))[stratum].sum()) / stratum.sum()
+        assert abs(recorded[stratum].mean() - p[stratum].mean()) < 4 * error
+
+
+@mechanisms
+def test_hide_forgets_values_with_their_group(mechanism):
+    data = complete(200)
+    gaps = mechanism.hide(data, random_state=0)
+    expected = np.where(gaps.recorded[:, data.column_group], data.values, np.nan)
+    assert_array_equal(gaps.values, expected)
+    assert 0 < gaps.complete.mean() < 1
+    assert data.complete.all()  # the original stays
+
+
+@mechanisms
+def test_hide_is_reproducible(mechanism):
+    data = complete(200)
+    first, again, other = (mechanism.hide(data, random_state=s).recorded for s in (5, 5, 6))
+    assert_array_equal(first, again)
+    assert (first != other).any()
+
+
+def test_hide_never_brings_back_what_is_missing():
+    data = hidden(np.arange(50), "cbc", n=200)
+    gaps = INDEPENDENT.hide(data, random_state=0)
+    assert not (gaps.recorded & ~data.recorded).any()
+    assert not gaps.recorded[:50, 2].any()
+    assert gaps.recorded[50:, 2].any()
+
+
+@mechanisms
+def test_superset_propensity_is_the_product_over_required_groups(mechanism):
+    data = complete(40)
+    p = by_hand(mechanism, data.values)
+    known = mechanism.propensity(data)
+    for required in product([False, True], repeat=4):
+        expected = np.ones(40)
+        for g in range(4):
+            if required[g]:
+                expected = expected * p[:, g]
+        found = known.function(data.values, np.tile(required, (40, 1)))
+        assert_allclose(found, expected, rtol=1e-12)
+
+
+def test_superset_propensity_takes_one_set_a_row():
+    data = complete(3)
+    p = by_hand(LOGISTIC, data.values)
+    required = np.array([[0, 0, 1, 1], [0, 0, 0, 1], [0, 0, 0, 0]], dtype=bool)
+    expected = [p[0, 2] * p[0, 3], p[1, 3], 1.0]
+    assert_allclose(LOGISTIC.propensity(data).function(data.values, required), expected, rtol=1e-12)
+
+
+@mechanisms
+def test_known_propensity_weighs_gaps_back_to_the_whole(mechanism):
+    """Inverse probabilities of what a row has recorded average to 1 for every set."""
+    data = complete(20_000)
+    gaps = mechanism.hide(data, random_state=3)
+    known = mechanism.propensity(data).function
+    for required in ([0, 0, 1, 0], [0, 0, 0, 1], [0, 0, 1, 1]):
+        required = np.array(required, dtype=bool)
+        weight = gaps.recorded[:, required].all(axis=1) / known(data.values, np.tile(required, (len(data), 1)))
+        assert abs(weight.mean() - 1) < 4 * weight.std() / np.sqrt(len(data))
+
+
+def test_the_known_propensity_serves_evaluate():
+    data = complete(2000)
+    gaps = LOGISTIC.hide(data, random_state=0)
+
+    class AlwaysZero:
+        def predict(self, values, acquired):
+            return np.zeros(len(values), dtype=int)
+
+    result = afape.evaluate(
+        gaps,
+        afape.FixedOrder(["cbc"]),
+        AlwaysZero(),
+        missingness=MAR(given=["age", "vitals"]),
+        propensity=LOGISTIC.propensity(data),
+        estimators=["ipw-semi"],
+        normalize=False,
+    )
+    weight = gaps.recorded[:, 2] / by_hand(LOGISTIC, data.values)[:, 2]
+    expected = (weight * 500.0 * (data.labels == 1)).mean()
+    assert result["ipw-semi"]["misclassification"].value == pytest.approx(expected, rel=1e-9)
+    assert result["ipw-semi"]["acquisition"].value == pytest.approx(26.0, rel=1e-9)
+
+
+# -------------------------------------------------------------------------------------------------------------- errors
+
+
+REFUSED = {
+    "unknown group": (
+        lambda d: LogisticMechanism({"sex": 0.0}).hide(d),
+        ValueError,
+        "'intercepts' must name groups, but 'sex'",
+    ),
+    "unknown group in weights": (
+        lambda d: LogisticMechanism({}, {"sex": {"age": 1.0}}).hide(d),
+        ValueError,
+        "'weights' must name groups, but 'sex'",
+    ),
+    "unknown column": (
+        lambda d: LogisticMechanism({}, {"cbc": {"vitals": 1.0}}).hide(d),
+        ValueError,
+        r"'weights' must name columns of the data, but 'vitals' is none. They are \['age', 'pulse'",
+    ),
+    "column of the group itself": (
+        lambda d: LogisticMechanism({}, {"cbc": {"hgb": 1.0}}).hide(d),
+        ValueError,
+        "'hgb' belongs to 'cbc', which this mechanism hides.*not at random",
+    ),
+    "column of another hidden group": (
+        lambda d: LogisticMechanism({"lactate": 0.0}, {"cbc": {"lactate": 1.0}}).hide(d),
+        ValueError,
+        "'lactate' belongs to 'lactate', which this mechanism hides",
+    ),
+    "column of a group hidden through weights alone": (
+        lambda d: LogisticMechanism({}, {"cbc": {"bp": 1.0}, "vitals": {"age": 1.0}}).hide(d),
+        ValueError,
+        "'bp' belongs to 'vitals', which this mechanism hides",
+    ),
+    "column with gaps": (
+        lambda d: LogisticMechanism({}, {"cbc": {"bp": 1.0}}).hide(hidden([1, 2], "vitals")),
+        ValueError,
+        r"'bp'.*2 of 5 rows",
+    ),
+    "intercept NaN": (
+        lambda d: LogisticMechanism({"cbc": float("nan")}).hide(d),
+        ValueError,
+        "'intercepts' must be finite.*'cbc'",
+    ),
+    "weight infinite": (
+        lambda d: LogisticMechanism({}, {"cbc": {"age": float("inf")}}).hide(d),
+        ValueError,
+        "'weights' must be finite.*'cbc'",
+    ),
+    "share 0": (
+        lambda d: IndependentMechanism({"cbc": 0}),
+        ValueError,
+        r"'shares' must lie in \(0, 1\], but 'cbc' has 0",
+    ),
+    "share above 1": (lambda d: IndependentMechanism({"cbc": 1.1}), ValueError, r"'shares' must lie in \(0, 1\]"),
+    "share negative": (lambda d: IndependentMechanism({"cbc": -0.5}), ValueError, r"'shares' must lie in \(0, 1\]"),
+    "share NaN": (lambda d: IndependentMechanism({"cbc": float("nan")}), ValueError, r"'shares' must lie in \(0, 1\]"),
+    "share of an unknown group": (
+        lambda d: IndependentMechanism({"sex": 0.5}).hide(d),
+        ValueError,
+        "'shares' must name groups, but 'sex' is none",
+    ),
+}
+
+
+@pytest.mark.parametrize(("attempt", "error", "message"), REFUSED.values(), ids=REFUSED)
+def test_mechanisms_refuse(attempt, error, message):
+    with pytest.raises(error, match=message):
+        attempt(complete())

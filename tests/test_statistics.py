@@ -1,0 +1,61 @@
+"""Against simulated truth, with Monte Carlo error as tolerance. The long version is `afape study coverage`."""
+
+import numpy as np
+import pytest
+
+from afape.experiments.coverage import CoverageDraw, summarise
+from afape.experiments.study import run_draws
+
+N_DRAWS = 200
+
+
+@pytest.fixture(scope="module")
+def summary(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("draws")
+    draws = run_draws(CoverageDraw(2000), N_DRAWS, folder)
+    return summarise(draws).set_index(["policy", "estimator", "target"])
+
+
+TARGETS = ("acquisition", "misclassification", "total")
+
+
+@pytest.mark.parametrize("estimator", ["ipw-semi", "ipw-semi-gt"])
+@pytest.mark.parametrize("policy", ["Random 10 %", "Random 50 %", "Random 90 %", "Adaptive"])
+@pytest.mark.parametrize("target", TARGETS)
+def test_ipw_semi_is_unbiased_and_its_errors_are_right(summary, estimator, policy, target):
+    line = summary.loc[(policy, estimator, target)]
+    assert abs(line["bias"]) < 4 * line["bias_mc_error"]
+    if policy != "Random 90 %":  # heavier weights: a normal interval covers about 92 % there
+        # 93 to 97 % plus and minus four Monte Carlo errors of 200 draws
+        assert abs(line["coverage"] - 0.95) < 0.02 + 4 * np.sqrt(0.95 * 0.05 / N_DRAWS)
+        assert abs(line["mean_std_error"] / line["std_deviation"] - 1) < 4 / np.sqrt(2 * N_DRAWS)
+
+
+@pytest.mark.parametrize("estimator", ["imp-mean", "blocking", "cc"])
+def test_common_practice_is_biased(summary, estimator):
+    lines = summary.xs(estimator, level="estimator")
+    assert (lines["bias"].abs() > 10 * lines["bias_mc_error"]).any()
+
+
+def test_blocking_misses_the_acquisition_cost_of_random_policies(summary):
+    for policy in ("Random 10 %", "Random 50 %", "Random 90 %"):
+        line = summary.loc[(policy, "blocking", "acquisition")]
+        assert line["bias"] < -10 * line["bias_mc_error"]
+        assert line["coverage"] == 0
+
+
+def test_a_killed_study_goes_on_where_it_stopped(tmp_path):
+    calls = []
+
+    def draw(k):
+        calls.append(k)
+        if k == 7 and len(calls) < 9:
+            raise KeyboardInterrupt
+        return [{"value": k}]
+
+    with pytest.raises(KeyboardInterrupt):
+        run_draws(draw, 10, tmp_path, batch=2)
+    assert calls == list(range(8))
+    frame = run_draws(draw, 10, tmp_path, batch=2)
+    assert calls[8:] == [6, 7, 8, 9]
+    assert frame["value"].tolist() == list(range(10))
