@@ -83,7 +83,7 @@ def one_size(n_rows):
     experiment = synthetic_mar(n_rows)
     data = experiment.mechanism.hide(experiment.complete)
     held = data.values.nbytes + data.recorded.nbytes + data.labels.nbytes
-    arguments = dict(missingness=experiment.missingness, estimators=["ipw-semi"])
+    arguments = {"missingness": experiment.missingness, "estimators": ["ipw-semi"]}
     began = time.perf_counter()
     afape.evaluate(data, afape.RandomSubset(0.5), CheapClassifier(), **arguments)
     seconds = time.perf_counter() - began

@@ -68,7 +68,8 @@ _HOMES = {
     ".estimators": "Estimate Support",
     ".evaluation": "evaluate true_cost",
     ".missingness": "MAR MCAR IndependentMechanism LogisticMechanism",
-    ".notices": "AfapeWarning ClippedWeightsWarning NormalizerWarning PartialGroupWarning PropensityFitWarning SeenRowsWarning SupportWarning UnrecordedColumnWarning",
+    ".notices": "AfapeWarning ClippedWeightsWarning NormalizerWarning PartialGroupWarning "
+    "PropensityFitWarning SeenRowsWarning SupportWarning UnrecordedColumnWarning",
     ".nuisance": "KnownPropensity LearnedPropensity",
     ".result": "Evaluation NotEstimableError",
     ".walk": "WalkOptions",
