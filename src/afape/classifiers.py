@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import inspect
 import warnings
 from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.base import BaseEstimator, clone
+from sklearn.base import BaseEstimator, ClassifierMixin, clone
 from sklearn.ensemble import RandomForestClassifier
 
 from .arrays import Bools, Floats, Ints
@@ -70,7 +71,7 @@ class ImputedClassifier(BaseEstimator):  # type: ignore[misc]
         kept = data.problem.free | (rng.random(data.recorded.shape) >= self.drop_probability)
         thinned = np.where(kept[:, data.column_group], data.values, np.nan)
         self.means_ = column_means(data)
-        self.column_group_ = data.column_group
+        self.column_group_, self.columns_ = data.column_group, data.columns
         X = np.concatenate([self._impute(data.values), self._impute(thinned)])
         y = np.concatenate([data.labels, data.labels])
         model = self.estimator
@@ -96,15 +97,22 @@ class ImputedClassifier(BaseEstimator):  # type: ignore[misc]
         return np.asarray(self.estimator_.predict(self._impute(seen)), dtype=np.intp)
 
     def seen(self, data: Retrospective) -> int:
-        """Count the rows of ``data`` that this classifier was trained on.
+        """Count rows of ``data`` that this classifier was trained on.
 
         Rows of one table are known by their place in it, rows of another by their values and label.
         """
+        if not hasattr(self, "estimator_"):
+            raise RuntimeError("This ImputedClassifier is not fitted yet; call fit(training_data) first.")
         if data.source == self._source:
             return int(np.isin(data.positions, self._positions).sum())
-        theirs, ours = (_occurring_once(p) for p in (data.fingerprints(), self._fingerprints))
-        alike = int(np.isin(theirs, ours).sum())
-        return alike if alike > _LOOKALIKE_SHARE * len(data) else 0
+        ours, place, count = np.unique(self._fingerprints, return_inverse=True, return_counts=True)
+        # A row of training finds its like among the others as often as a new row does: exchangeable but for one.
+        chance = float((count[place] > 1).mean())
+        alike = float(np.isin(data.fingerprints(), ours).mean())
+        error = np.sqrt(chance * (1 - chance) * (1 / len(data) + 1 / len(place)))
+        if alike - chance <= _LOOKALIKE_SHARE + 4 * error:
+            return 0
+        return round((alike - chance) / (1 - chance) * len(data))
 
     def _impute(self, values: Floats) -> Floats:
         return np.where(np.isnan(values), self.means_, values)
@@ -124,15 +132,20 @@ def column_means(data: Retrospective) -> Floats:
     return np.asarray(np.nansum(data.values, axis=0) / np.maximum(count, 1))
 
 
-def _occurring_once(fingerprints: NDArray[np.uint64]) -> NDArray[np.uint64]:
-    values, counts = np.unique(fingerprints, return_counts=True)
-    return np.asarray(values[counts == 1])
-
-
 def check_classifier(classifier: Any, data: Retrospective) -> Classifier:
     """Refuse what cannot classify these records, and warn of rows seen in training."""
     name = type(classifier).__name__
-    if isinstance(classifier, type) or not callable(getattr(classifier, "predict", None)):
+    if isinstance(classifier, type):
+        raise TypeError(f"'classifier' must be an instance, but is the class {classifier.__name__} itself.")
+    if isinstance(classifier, ClassifierMixin):
+        try:
+            inspect.signature(classifier.predict).bind(None, None)
+        except TypeError as error:
+            raise TypeError(
+                f"'classifier' must have a method predict(values, acquired), but {name} takes values alone. Use "
+                f"afape.ImputedClassifier({name}(...)).fit(training_data)."
+            ) from error
+    if not callable(getattr(classifier, "predict", None)):
         raise TypeError(f"'classifier' must have a method predict(values, acquired), but {name} has none.")
     if isinstance(classifier, ImputedClassifier) and not hasattr(classifier, "estimator_"):
         raise RuntimeError("'classifier' is not fitted yet; call classifier.fit(training_data) first.")
@@ -142,8 +155,14 @@ def check_classifier(classifier: Any, data: Retrospective) -> Classifier:
     coded = getattr(classifier, "label_classes_", None)
     if coded is not None and list(coded) != list(data.classes):
         raise ValueError(
-            f"The classifier {name} codes the labels {list(coded)}, the data {list(data.classes)}, so equal codes mean "
-            "different labels. List all labels in 'classes' of the Problem and build both tables with it."
+            f"The classifier {name} codes the labels {np.asarray(coded).tolist()}, the data {data.classes.tolist()}, so "
+            "equal codes mean different labels. List all labels in 'classes' of the Problem and build both tables with it."
+        )
+    columns = getattr(classifier, "columns_", None)
+    if columns is not None and tuple(columns) != data.columns:
+        raise ValueError(
+            f"The classifier {name} was trained on the columns {list(columns)}, the data have {list(data.columns)}. Declare "
+            "'categories' in the Problem and build both tables with it."
         )
     seen = classifier.seen(data) if callable(getattr(classifier, "seen", None)) else 0
     if seen:
@@ -177,18 +196,23 @@ def ask_classifier(
     n_classes: int,
 ) -> Ints:
     """Predicted codes for these states, checked; ``rows`` name the rows in an error."""
-    codes = np.asarray(classifier.predict(values, acquired))
     name = type(classifier).__name__
+    answer = classifier.predict(values, acquired.copy())  # a copy, as for the policy
+    try:
+        codes = np.asarray(answer)
+    except ValueError as error:
+        raise ValueError(f"The classifier {name} must return one label code a row, shape ({len(values)},).") from error
     if codes.shape != (len(values),):
         raise ValueError(
             f"The classifier {name} must return one label code a row, shape ({len(values)},), but returned {codes.shape}."
         )
     if codes.dtype.kind not in "iub":
-        whole = codes.dtype.kind == "f" and np.isfinite(codes).all() and (codes == np.floor(codes)).all()
-        if not whole:
+        odd = [not isinstance(c, (int, float)) or c != c or c != c // 1 for c in codes.tolist()]
+        if any(odd) or codes.dtype.kind != "f":
+            first = odd.index(True) if any(odd) else 0
             raise ValueError(
                 f"The classifier {name} must return label codes 0..{n_classes - 1}, but returned {codes.dtype} such as "
-                f"{codes[0]!r} for row {int(rows[0])}. Map labels to codes through data.classes."
+                f"{codes.tolist()[first]!r} for row {int(rows[first])}. Map labels to codes through data.classes."
             )
     codes = codes.astype(np.intp)
     bad = (codes < 0) | (codes >= n_classes)

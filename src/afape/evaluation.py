@@ -95,6 +95,8 @@ def evaluate(
     """
     if not isinstance(data, Retrospective):
         raise TypeError(f"'data' must be an afape.Retrospective, not {type(data).__name__}.")
+    if len(data) == 0:
+        raise ValueError("'data' must have rows, but is empty.")
     if not isinstance(missingness, MCAR | MAR):
         raise TypeError(f"'missingness' must be afape.MCAR() or afape.MAR(given=[...]), not {missingness!r}.")
     if acquisition_weight not in ("before", "after"):
@@ -139,6 +141,8 @@ def true_cost(
     The intervals speak about the population that the rows were drawn from; for these very rows the value is
     exact (or, where rows were sampled, as exact as the sampling).
     """
+    if not isinstance(data, Retrospective):
+        raise TypeError(f"'data' must be an afape.Retrospective, not {type(data).__name__}.")
     gaps = (~data.recorded).sum(axis=0)
     if gaps.any():
         g = int(gaps.argmax())
@@ -248,6 +252,16 @@ def _told(progress: Progress | None, done: int, rows: Ints, todo: int) -> int:
 def _propensity_specs(propensity: Any) -> dict[str, KnownPropensity | LearnedPropensity]:
     """Suffix of the estimators' names for each propensity asked for."""
     listed = list(propensity) if isinstance(propensity, list | tuple) else [propensity]
+    for p in listed:
+        if p is None or isinstance(p, KnownPropensity | LearnedPropensity):
+            continue
+        if isinstance(p, type):
+            raise TypeError(f"'propensity' must be an instance, but is the class {p.__name__}.")
+        if not hasattr(p, "predict_proba"):
+            raise TypeError(
+                f"'propensity' must be None, a scikit-learn classifier, LearnedPropensity or KnownPropensity, not "
+                f"{type(p).__name__}. A function that knows the probabilities goes into afape.KnownPropensity(function)."
+            )
     specs = [
         LearnedPropensity()
         if p is None
@@ -269,7 +283,7 @@ def _chosen(estimators: Sequence[str] | None, specs: dict[str, Any]) -> list[str
     possible = [*_BASELINES, *(base + suffix for base in _WEIGHTED for suffix in specs)]
     if estimators is None:
         return possible
-    if isinstance(estimators, str) or not estimators:
+    if isinstance(estimators, str) or not isinstance(estimators, Sequence) or not estimators:
         raise ValueError(f"'estimators' must be a list of names, but is {estimators!r}.")
     for name in estimators:
         if name not in possible:
@@ -280,10 +294,12 @@ def _chosen(estimators: Sequence[str] | None, specs: dict[str, Any]) -> list[str
 
 
 def _bound_options(walk: WalkOptions | None, data: Retrospective) -> WalkOptions:
+    if walk is not None and not isinstance(walk, WalkOptions):
+        raise TypeError(f"'walk' must be an afape.WalkOptions, not {walk!r}.")
     options = walk or WalkOptions()
     if options.simulation is None:
         return options
-    simulation = bind(options.simulation, data.problem)
+    simulation = bind(options.simulation, data.problem, "simulation")
     return WalkOptions(options.max_states, options.n_trajectories, simulation, options.chunk_lines)
 
 

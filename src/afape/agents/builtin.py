@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from numbers import Real
 from typing import Any
 
 import numpy as np
@@ -30,9 +31,9 @@ class RandomSubset:
     """
 
     def __init__(self, p: float) -> None:
-        if not 0 <= p <= 1:
+        if not isinstance(p, Real) or not 0 <= p <= 1:
             raise ValueError(f"'p' must lie in [0, 1], but is {p!r}.")
-        self.p = float(p)
+        self.p: float = float(p)
 
     def bind(self, problem: Problem) -> Policy:
         """Tell the policy which groups are costly."""

@@ -40,16 +40,21 @@ class Policy(Protocol):
         ...
 
 
-def bind(policy: Any, problem: Problem) -> Policy:
+def bind(policy: Any, problem: Problem, argument: str = "policy") -> Policy:
     """The policy, told about the problem if it wants to know."""
-    checked = check_policy(policy)
+    checked = check_policy(policy, argument)
     bound = policy.bind(problem) if hasattr(policy, "bind") else checked
-    return check_policy(bound)
+    return check_policy(bound, argument)
 
 
 def check_policy(policy: Any, argument: str = "policy") -> Policy:
     """Refuse what cannot be a policy, before any work."""
-    if isinstance(policy, type) or not callable(getattr(policy, "probabilities", None)):
+    if isinstance(policy, type) and hasattr(policy, "probabilities"):
+        raise TypeError(
+            f"{argument!r} must have a method probabilities(values, acquired), but is the class {policy.__name__} "
+            "itself: pass an instance."
+        )
+    if not callable(getattr(policy, "probabilities", None)):
         raise TypeError(
             f"{argument!r} must have a method probabilities(values, acquired), but {_named(policy)} has none. For a "
             "function that returns actions, use afape.DecisionRule(function)."
@@ -60,7 +65,15 @@ def check_policy(policy: Any, argument: str = "policy") -> Policy:
 def ask_policy(policy: Policy, values: Floats, acquired: Bools, rows: Ints) -> Floats:
     """Probabilities of the actions in these states, checked; ``rows`` name the rows in an error."""
     n, n_groups = acquired.shape
-    p = np.asarray(policy.probabilities(values, acquired), dtype=float)
+    # Copies: a policy that imputes in place must not change what the classifier sees or where the walk goes.
+    answer = policy.probabilities(values.copy(), acquired.copy())
+    try:
+        p = np.asarray(answer, dtype=float)
+    except (TypeError, ValueError) as error:
+        raise ValueError(
+            f"The policy {_named(policy)} must return an array of numbers, here {(n, n_groups + 1)}, but returned "
+            f"{type(answer).__name__} that numpy cannot read as one."
+        ) from error
     if p.shape != (n, n_groups + 1):
         raise ValueError(
             f"The policy {_named(policy)} must return shape (n, G + 1), here {(n, n_groups + 1)}, the last column "
@@ -68,7 +81,8 @@ def ask_policy(policy: Policy, values: Floats, acquired: Bools, rows: Ints) -> F
         )
     # One pass decides whether all is well; only then, if not, find out what is wrong and where.
     on_acquired = any_of((p[:, :n_groups] != 0) & acquired)
-    total = p.sum(axis=1)
+    with np.errstate(invalid="ignore"):
+        total = p.sum(axis=1)
     if not (abs(total - 1) <= _SUM_TOLERANCE).all() or (p < 0).any() or on_acquired.any():
         _complain(policy, p, total, on_acquired, rows)
     return p

@@ -29,14 +29,19 @@ _UNSET = object()
 def plain_values(series: nw.Series[Any]) -> NDArray[Any]:
     """Float array for numbers (NaN = blank), object array with None for anything else."""
     dtype = series.dtype
+    if series.is_null().all():  # polars and pyarrow have a type for columns without any value
+        return np.full(len(series), np.nan)
+    if dtype.is_integer() and not series.is_null().any():
+        return np.asarray(series.to_numpy()).astype(float)
     if dtype.is_numeric():
         return np.asarray(series.cast(nw.Float64).to_numpy(), dtype=float)
     if dtype == nw.Boolean:
         blank = series.is_null().to_numpy()
         values = np.array(series.fill_null(False).to_numpy(), dtype=object)
     elif dtype in (nw.String, nw.Categorical, nw.Enum):
-        values = np.array(series.cast(nw.String).to_numpy(), dtype=object)
+        values = np.array(series.to_list(), dtype=object)
         blank = pd.isna(values)
+        values = np.array([None if b else str(v) for v, b in zip(values, blank, strict=True)], dtype=object)
     elif dtype == nw.Object:
         values = np.array(series.to_numpy(), dtype=object)
         blank = pd.isna(values)
@@ -64,8 +69,8 @@ def encode_column(series: nw.Series[Any], categories: Sequence[Any] | object | N
         levels = categories  # type: ignore[assignment]
     elif values.dtype == float:
         return _numeric(name, values)
-    elif series.dtype in (nw.Categorical, nw.Enum):
-        levels = [str(level) for level in series.cat.get_categories().to_list()]
+    else:
+        levels = declared_levels(series)
     present = ~pd.isna(values)
     kinds = {type(v) for v in values[present]}
     if categories is _UNSET and kinds <= {bool, np.bool_}:
@@ -76,6 +81,13 @@ def encode_column(series: nw.Series[Any], categories: Sequence[Any] | object | N
             "all text."
         )
     return _one_hot(name, values, present, levels)
+
+
+def declared_levels(series: nw.Series[Any]) -> list[str] | None:
+    """Levels that the table itself declares, in order; None where it only lists what it met."""
+    native = series.to_native()
+    declared = series.dtype == nw.Enum or (series.dtype == nw.Categorical and isinstance(native, pd.Series))
+    return [str(level) for level in series.cat.get_categories().to_list()] if declared else None
 
 
 def _numeric(name: str, values: Floats) -> EncodedColumn:
@@ -96,6 +108,7 @@ def _one_hot(name: str, values: NDArray[Any], present: Bools, levels: Sequence[A
     codes = pd.Index(levels).get_indexer(pd.Index(values[present]))
     if (codes < 0).any():
         unknown = values[present][codes < 0][0]
+        unknown = unknown.item() if isinstance(unknown, np.generic) else unknown
         raise ValueError(
             f"Column {name!r} holds {unknown!r} in {int((codes < 0).sum())} rows, which is not among its declared "
             f"categories {list(levels)}."
@@ -110,8 +123,12 @@ def encode_labels(series: nw.Series[Any], classes: Sequence[Any] | None) -> tupl
     """Codes (-1 where blank), the classes they stand for, and which rows have a label."""
     dtype = series.dtype
     values: NDArray[Any]
-    if dtype.is_integer() and not series.is_null().any():
+    if dtype.is_integer() and series.is_null().any():
+        values = np.array(series.to_list(), dtype=object)
+    elif dtype.is_integer():
         values = np.asarray(series.to_numpy())  # keep integers integers, so that classes read as the user wrote
+    elif dtype == nw.Categorical and not series.is_null().all():
+        values = np.array(series.to_list(), dtype=object)
     else:
         values = plain_values(series)
     present = ~pd.isna(values)
@@ -124,7 +141,7 @@ def encode_labels(series: nw.Series[Any], classes: Sequence[Any] | None) -> tupl
         bad = present & (codes < 0)
         if bad.any():
             raise ValueError(
-                f"The label column {series.name!r} holds {values[bad][0]!r} in {int(bad.sum())} rows, which is "
+                f"The label column {series.name!r} holds {values[bad].tolist()[0]!r} in {int(bad.sum())} rows, which is "
                 f"not among 'classes' {list(classes)}."
             )
     return np.where(present, codes, -1).astype(np.intp), found, present

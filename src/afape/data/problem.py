@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
+from numbers import Real
 from typing import Any
 
 import numpy as np
@@ -60,12 +61,18 @@ class Problem:
         object.__setattr__(self, "costs", _checked_costs(self.costs, self.groups))
         object.__setattr__(self, "misclassification_cost", _checked_cost(self.misclassification_cost))
         for argument in ("categories", "blank_means"):
+            if not isinstance(getattr(self, argument), Mapping):
+                given = type(getattr(self, argument)).__name__
+                raise TypeError(f"{argument!r} must be a mapping from columns to what they hold, but is a {given}.")
             unknown = [c for c in getattr(self, argument) if c not in self.feature_columns]
             if unknown:
                 raise ValueError(
                     f"{argument!r} must name columns of 'groups', but {unknown[0]!r} is in no group. "
                     f"The columns are {list(self.feature_columns)}."
                 )
+        for column, levels in self.categories.items():
+            if levels is not None and (isinstance(levels, str) or len(set(levels)) < len(levels)):
+                raise ValueError(f"'categories' must list different levels, but {column!r} has {levels!r}.")
         if self.label in self.feature_columns:
             raise ValueError(
                 f"'label' must not be a feature, but {self.label!r} is also a column of a group. "
@@ -139,6 +146,8 @@ def _checked_groups(groups: Mapping[str, Sequence[str]]) -> dict[str, tuple[str,
     owner: dict[str, str] = {}
     checked = {}
     for name, columns in groups.items():
+        if not isinstance(columns, Iterable):
+            raise TypeError(f"'groups' must give each group a list of columns, but {name!r} has {columns!r}.")
         columns = (columns,) if isinstance(columns, str) else tuple(columns)
         if not columns:
             raise ValueError(f"'groups' must give each group a column, but {name!r} has none.")
@@ -159,7 +168,7 @@ def _checked_costs(costs: Mapping[str, float], groups: Mapping[str, Sequence[str
     for name, price in costs.items():
         if name not in groups:
             raise ValueError(f"'costs' must name groups, but {name!r} is none. The groups are {list(groups)}.")
-        if not np.isscalar(price) or not np.isfinite(price) or price < 0:  # type: ignore[operator]
+        if not isinstance(price, Real) or not np.isfinite(price) or price < 0:
             raise ValueError(
                 f"'costs' must be finite and not negative, but the price of {name!r} is {price!r}. "
                 "Leave a free group out."
@@ -168,7 +177,12 @@ def _checked_costs(costs: Mapping[str, float], groups: Mapping[str, Sequence[str
 
 
 def _checked_cost(cost: ArrayLike) -> Floats:
-    array = np.asarray(cost, dtype=float)
+    try:
+        array = np.asarray(cost, dtype=float)
+    except (TypeError, ValueError) as error:
+        raise ValueError(
+            f"'misclassification_cost' must be one number or a square matrix of numbers, but is {cost!r}."
+        ) from error
     if array.ndim not in (0, 2) or (array.ndim == 2 and array.shape[0] != array.shape[1]):
         raise ValueError(
             "'misclassification_cost' must be one number or a square matrix indexed [true, predicted], but has "
@@ -180,6 +194,8 @@ def _checked_cost(cost: ArrayLike) -> Floats:
 
 
 def _check_classes(classes: Sequence[Any], cost: Floats) -> None:
+    if isinstance(classes, str) or not isinstance(classes, Iterable):
+        raise TypeError(f"'classes' must be a list of labels, but is {classes!r}.")
     if len(set(classes)) < len(classes) or len(classes) < 2:
         raise ValueError(f"'classes' must be at least two different labels, but is {list(classes)}.")
     if cost.ndim == 2 and len(cost) != len(classes):

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from ..arrays import Bools, Floats, Ints, every
 from ..notices import PartialGroupWarning
-from .encoding import encode_column, encode_labels, plain_values
+from .encoding import declared_levels, encode_column, encode_labels, plain_values
 from .problem import Problem
 
 __all__ = ["Retrospective"]
@@ -108,7 +108,12 @@ class Retrospective:
             present = []
             for column in columns:
                 series = _fill_blank(table[column], problem)
-                kind = {"categories": problem.categories[column]} if column in problem.categories else {}
+                kind: dict[str, Any] = {}
+                if column in problem.categories:
+                    kind = {"categories": problem.categories[column]}
+                elif column in problem.blank_means and (levels := declared_levels(table[column])) is not None:
+                    meaning = str(problem.blank_means[column])
+                    kind = {"categories": levels if meaning in levels else [*levels, meaning]}
                 encoded = encode_column(series, **kind)
                 names += encoded.names
                 owners += [index] * len(encoded.names)
@@ -176,7 +181,7 @@ class Retrospective:
         """Forget the groups where ``keep`` of shape (n, G) is false."""
         new = object.__new__(Retrospective)
         new.__dict__.update(self.__dict__)
-        new.recorded = self.recorded & keep
+        new.recorded = self.recorded & np.asarray(keep, dtype=bool)
         new.values = np.where(new.recorded[:, self.column_group], self.values, np.nan)
         new._freeze()
         return new
@@ -192,8 +197,8 @@ class Retrospective:
             Seed.
         """
         sizes = np.asarray(shares, dtype=float)
-        if sizes.ndim != 1 or len(sizes) == 0 or (sizes <= 0).any() or abs(sizes.sum() - 1) > 1e-9:
-            raise ValueError(f"'shares' must be positive and sum to 1, but is {list(shares)}.")
+        if sizes.ndim != 1 or len(sizes) == 0 or not (sizes > 0).all() or not abs(sizes.sum() - 1) <= 1e-9:
+            raise ValueError(f"'shares' must be positive and sum to 1, but is {shares!r}.")
         units = np.arange(len(self)) if self.cluster is None else np.unique(self.cluster, return_inverse=True)[1]
         n_units = int(units.max()) + 1
         place = np.empty(n_units, dtype=np.intp)
@@ -221,7 +226,8 @@ class Retrospective:
 def _as_table(frame: Any, problem: Problem, cluster: str | None) -> nw.DataFrame[Any]:
     if not isinstance(problem, Problem):
         raise TypeError(f"'problem' must be an afape.Problem, not {type(problem).__name__}.")
-    names = list(getattr(frame, "column_names", getattr(frame, "columns", [])))
+    lazy = hasattr(frame, "collect_schema") and not hasattr(frame, "height")
+    names = [] if lazy else list(getattr(frame, "column_names", getattr(frame, "columns", [])))
     doubled = sorted({str(name) for name in names if names.count(name) > 1})
     if doubled:
         raise ValueError(f"'frame' must not repeat a column name, but has {doubled} more than once.")
@@ -235,8 +241,9 @@ def _as_table(frame: Any, problem: Problem, cluster: str | None) -> nw.DataFrame
     wanted = [*problem.feature_columns, problem.label, *([] if cluster is None else [cluster])]
     absent = [name for name in wanted if name not in table.columns]
     if absent:
+        namer = "'cluster'" if absent[0] == cluster else "the problem"
         raise ValueError(
-            f"'frame' has no column {absent[0]!r}, which the problem names"
+            f"'frame' has no column {absent[0]!r}, which {namer} names"
             f"{' as label' if absent[0] == problem.label else ''} ({len(absent)} absent in all). "
             f"Its columns are {table.columns[:20]}."
         )
@@ -251,6 +258,13 @@ def _fill_blank(series: nw.Series[Any], problem: Problem) -> nw.Series[Any]:
     meaning = problem.blank_means[series.name]
     values = plain_values(series)
     blank = pd.isna(values)
+    if pd.isna(meaning):
+        raise ValueError(f"'blank_means' of column {series.name!r} must be a value, but is {meaning!r}.")
+    kinds = {type(v) for v in values[~blank]} if values.dtype == object else set()
+    if kinds and kinds <= {bool, np.bool_} and meaning in (0, 1):
+        meaning = bool(meaning)
+    if kinds == {str} and not isinstance(meaning, str):
+        raise ValueError(f"'blank_means' of the text column {series.name!r} must be text, but is {meaning!r}.")
     try:
         filled = np.where(blank, meaning, values)
         filled = filled.astype(float) if values.dtype == float else filled
@@ -278,7 +292,9 @@ def _check_classes(labels: Ints, classes: NDArray[Any], problem: Problem) -> Non
 
 
 def _cluster_codes(series: nw.Series[Any]) -> Ints:
-    values = plain_values(series)
+    # Whole numbers stay whole: as floats, long identifiers would run into each other.
+    whole = series.dtype.is_integer() and not series.is_null().any()
+    values = np.asarray(series.to_numpy()) if whole else plain_values(series)
     blank = int(pd.isna(values).sum())
     if blank:
         raise ValueError(

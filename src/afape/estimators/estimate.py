@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from numbers import Real
 from statistics import NormalDist
 
 import numpy as np
@@ -118,6 +119,6 @@ def effective_size(weight: Floats, cluster: Ints | None) -> float:
 
 def check_confidence(confidence: float) -> float:
     """Refuse a level outside (0, 1)."""
-    if not 0 < confidence < 1:
+    if not isinstance(confidence, Real) or not 0 < confidence < 1:
         raise ValueError(f"'confidence' must lie strictly between 0 and 1, but is {confidence!r}.")
     return confidence

@@ -43,7 +43,13 @@ class LogisticMechanism:
         values = data.values if values is None else values
         out = np.ones((len(values), problem.n_groups))
         hidden = {*self.intercepts, *self.weights}
-        problem.group_index(sorted(hidden), "intercepts")
+        problem.group_index(sorted(self.intercepts), "intercepts")
+        problem.group_index(sorted(self.weights), "weights")
+        for group in hidden:
+            if not np.isfinite(self.intercepts.get(group, 0.0)):
+                raise ValueError(f"'intercepts' must be finite, but {group!r} has {self.intercepts[group]!r}.")
+            if not all(np.isfinite(v) for v in self.weights.get(group, {}).values()):
+                raise ValueError(f"'weights' must be finite, but {group!r} has {self.weights[group]!r}.")
         for group in hidden:
             odds = np.full(len(values), float(self.intercepts.get(group, 0.0)))
             for column, weight in self.weights.get(group, {}).items():
@@ -57,6 +63,12 @@ class LogisticMechanism:
                     raise ValueError(
                         f"'weights' must name columns that are never hidden, but {column!r} belongs to {owner!r}, which "
                         "this mechanism hides: the data would be missing not at random."
+                    )
+                gaps = int(np.isnan(values[:, j]).sum())
+                if gaps:
+                    raise ValueError(
+                        f"'weights' must name columns that are always recorded, but {column!r} is missing in {gaps} of "
+                        f"{len(values)} rows. Start from complete data."
                     )
                 odds += weight * values[:, j]
             out[:, problem.group_names.index(group)] = expit(odds)

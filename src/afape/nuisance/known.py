@@ -54,7 +54,13 @@ class BoundKnownPropensity:
         ask = np.flatnonzero(any_of(required)[index])
         if len(ask) == 0:
             return out
-        p = np.asarray(self.function(self.data.values[rows[ask]], required[index[ask]]), dtype=float)
+        answer = self.function(self.data.values[rows[ask]], required[index[ask]])
+        try:
+            p = np.asarray(answer, dtype=float)
+        except (TypeError, ValueError) as error:
+            raise ValueError(
+                f"{self.name} must return {len(ask)} numbers, but returned {type(answer).__name__}."
+            ) from error
         if p.shape != (len(ask),):
             raise ValueError(f"{self.name} must return shape ({len(ask)},), but returned {p.shape}.")
         bad = ~((p > 0) & (p <= 1))
