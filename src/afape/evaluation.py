@@ -27,7 +27,7 @@ from .missingness import MAR, MCAR
 from .notices import ClippedWeightsWarning, NormalizerWarning, PropensityFitWarning, SupportWarning
 from .nuisance import BoundPropensity, KnownPropensity, LearnedPropensity, assign_folds
 from .result import Evaluation
-from .walk import Ground, WalkOptions, walk
+from .walk import Ground, WalkOptions, WalkTable, walk
 
 __all__ = ["evaluate", "true_cost"]
 
@@ -211,7 +211,7 @@ class _Run:
         ground = Ground.recorded(data, self.policy, self.classifier)
         for table in _walk(ground, None, options, seed, n_jobs):
             self._reduce(table)
-            done = _told(progress, done, table.row, todo)
+            done = _told(progress, done, table, todo)
         if ground.rooted and "blocking" in self.plain:
             lacking = np.flatnonzero(~every(data.recorded[:, data.problem.free]))
             partly = Ground.partly_free(data, self.policy, self.classifier)
@@ -223,9 +223,9 @@ class _Run:
             completed = Ground.everything(data, values, self.policy, self.classifier)
             for table in _walk(completed, None, options, seed, n_jobs):
                 self.plain["imp-mean"].add(table)
-                done = _told(progress, done, table.row, todo)
+                done = _told(progress, done, table, todo)
 
-    def _reduce(self, table: Any) -> None:
+    def _reduce(self, table: WalkTable) -> None:
         for name, costs in self.plain.items():
             if name != "imp-mean":
                 costs.add(table)
@@ -242,8 +242,8 @@ class _Run:
         return {name: reductions[name].outcome(rows, confidence) for name in self.names}
 
 
-def _told(progress: Progress | None, done: int, rows: Ints, todo: int) -> int:
-    done += len(np.unique(rows))
+def _told(progress: Progress | None, done: int, table: WalkTable, todo: int) -> int:
+    done += int((table.depth == 0).sum())  # each row starts in one state
     if progress is not None:
         progress(min(done, todo), todo)
     return done

@@ -49,7 +49,8 @@ class InverseProbability:
         if len(weighted.lines) == 0:
             return
         lines, row, depth = weighted.lines, table.row[weighted.lines], table.depth[weighted.lines]
-        quantities = self._quantities(table)[lines] * weighted.weight[:, None]
+        with np.errstate(invalid="ignore"):  # infinite weights are reported by `outcome`
+            quantities = self._quantities(table)[lines] * weighted.weight[:, None]
         n_depths = int(depth.max()) + 1
         if n_depths > self.sums.shape[1]:
             self.sums = np.pad(self.sums, ((0, 0), (0, n_depths - self.sums.shape[1]), (0, 0)))

@@ -8,7 +8,7 @@ import numpy as np
 from scipy.special import expit
 from sklearn.base import clone
 
-from ..arrays import Bools, Floats, Ints, every
+from ..arrays import Bools, Floats, Ints, every, row_dot
 from ..data import Retrospective
 from .logistic import LogisticFit, fit_logistic, log_odds_variance, logistic_design
 
@@ -55,15 +55,16 @@ class Factor:
         if share in (0.0, 1.0):
             self.constant[k] = share
         elif owner.estimator is None:
-            self.fits[k] = fit_logistic(owner.design[rows], outcome, firth=owner.n_folds > 1)
+            near = next((fit.coefficients for fit in self.fits if fit is not None and fit.converged), None)
+            self.fits[k] = fit_logistic(owner.design[rows], outcome, firth=owner.n_folds > 1, start=near)
         elif owner.columns.shape[1] == 0:
             self.constant[k] = share
         else:
             self.models[k] = clone(owner.estimator).fit(owner.columns[rows], outcome.astype(int))
 
-    def fitted(self, k: int, rows: Ints) -> Floats:
-        """Probability in these rows by the logistic model of fold k."""
-        return np.asarray(expit(self.owner.design[rows] @ self.coefficients[k]))
+    def fitted(self, k: int) -> Floats:
+        """Probability in every row by the logistic model of fold k."""
+        return np.asarray(expit(self.owner.design @ self.coefficients[k]))
 
     def _shift(self, rows: Ints, fold: Ints) -> Floats:
         r"""What to add to the log-odds so that the *weight* is unbiased to second order.
@@ -87,7 +88,7 @@ class Factor:
         """Probability in these rows by the model that has not seen them."""
         fold = self.owner.fold[rows]
         if self.owner.estimator is None:
-            p = expit((self.owner.design[rows] * self.coefficients[fold]).sum(axis=1) + self._shift(rows, fold))
+            p = expit(row_dot(self.owner.design[rows], self.coefficients[fold]) + self._shift(rows, fold))
         else:
             p = np.empty(len(rows))
             for k, model in enumerate(self.models):

@@ -13,7 +13,7 @@ import numpy as np
 from scipy.linalg.lapack import dpstrf
 from scipy.special import expit
 
-from ..arrays import Bools, Floats, Ints
+from ..arrays import Bools, Floats, Ints, row_dot
 
 __all__ = ["LogisticFit", "fit_logistic", "log_odds_variance", "logistic_design"]
 
@@ -41,7 +41,9 @@ def logistic_design(columns: Floats) -> Floats:
     return np.column_stack([np.ones(len(columns)), scaled])
 
 
-def fit_logistic(design: Floats, outcome: Bools, weight: Floats | None = None, *, firth: bool = False) -> LogisticFit:
+def fit_logistic(
+    design: Floats, outcome: Bools, weight: Floats | None = None, *, firth: bool = False, start: Floats | None = None
+) -> LogisticFit:
     r"""Fit by maximum likelihood, or with Firth's correction.
 
     Firth (1993) solves :math:`\sum_j [w_j (y_j - p_j) + h_j (1/2 - p_j)] z_j = 0` with leverages h. It takes away
@@ -57,11 +59,13 @@ def fit_logistic(design: Floats, outcome: Bools, weight: Floats | None = None, *
         Row weights, as of a bootstrap replicate.
     firth : bool
         Whether to correct.
+    start : ndarray of shape (p,), optional
+        Where to start from, such as the coefficients of another fold.
     """
     w = np.ones(len(design)) if weight is None else weight
     keep = _independent_columns(design, w)
     z = design if len(keep) == design.shape[1] else design[:, keep]
-    theta, information, converged = _newton(z, outcome.astype(float), w, firth)
+    theta, information, converged = _newton(z, outcome.astype(float), w, firth, None if start is None else start[keep])
     inverse = np.zeros((design.shape[1],) * 2)
     inverse[np.ix_(keep, keep)] = np.linalg.pinv(information, hermitian=True)
     coefficients = np.zeros(design.shape[1])
@@ -69,12 +73,13 @@ def fit_logistic(design: Floats, outcome: Bools, weight: Floats | None = None, *
     return LogisticFit(coefficients, inverse, converged)
 
 
-def _newton(z: Floats, y: Floats, w: Floats, firth: bool) -> tuple[Floats, Floats, bool]:
+def _newton(z: Floats, y: Floats, w: Floats, firth: bool, start: Floats | None) -> tuple[Floats, Floats, bool]:
     """Newton's method, halving a step that does not bring the optimum nearer."""
     total = w.sum()
-    theta = np.zeros(z.shape[1])
-    share = (w @ y) / total
-    theta[0] = np.log(share / (1 - share))
+    theta = np.zeros(z.shape[1]) if start is None else start
+    if start is None:
+        share = (w @ y) / total
+        theta[0] = np.log(share / (1 - share))
     last, step = np.inf, np.zeros(len(theta))
     for _ in range(_MAX_ITERATIONS):
         p = expit(z @ theta)
@@ -101,7 +106,7 @@ def _newton(z: Floats, y: Floats, w: Floats, firth: bool) -> tuple[Floats, Float
 
 def log_odds_variance(inverse_information: Floats, design: Floats) -> Floats:
     """Variance z' A^-1 z of the fitted log-odds in these rows."""
-    return np.asarray(((design @ inverse_information) * design).sum(axis=1))
+    return row_dot(design @ inverse_information, design)
 
 
 def _independent_columns(design: Floats, weight: Floats) -> Ints:

@@ -65,8 +65,9 @@ class StackedScores:
                 if fit is None:
                     continue
                 d = np.einsum("etq,tqp->ep", directions[:, : derivative.shape[1]], derivative[k])
-                rows = np.flatnonzero(factor.training(k))
-                residual = factor.outcome[rows] - factor.fitted(k, rows)
-                added = residual * (d @ fit.inverse_information @ chain.design[rows].T)
-                out[:, rows] += added - added.mean(axis=1, keepdims=True)  # Firth's scores do not sum to 0
+                used = factor.training(k)
+                # All rows at once, then a mask: quicker than picking rows out and putting them back.
+                residual = used * (factor.outcome - factor.fitted(k))
+                added = (d @ fit.inverse_information @ chain.design.T) * residual
+                out += added - used * (added.sum(axis=1, keepdims=True) / used.sum())  # Firth's scores do not sum to 0
         return out
