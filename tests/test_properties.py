@@ -135,7 +135,7 @@ def test_influence_has_mean_zero_and_total_is_the_sum(world, known, normalize):
         for estimate in parts.values():
             scale = np.abs(estimate.influence).max() + 1e-12
             # a learned propensity adds scores that sum to zero over the rows of each fit, up to the solver's tolerance
-            assert abs(estimate.influence.mean()) < 1e-5 * scale
+            assert abs(estimate.influence.mean()) < 1e-5 * scale + 1e-12
 
 
 @quick

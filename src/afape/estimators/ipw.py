@@ -41,16 +41,17 @@ class InverseProbability:
         propensity = view.propensity
         stackable = isinstance(propensity, ChainPropensity) and propensity.estimator is None
         self.scores = StackedScores(propensity) if stackable else None  # type: ignore[arg-type]
+        self.unbounded = False  # whether a recorded set has probability 0
         self.clipped = 0
         self.largest_weight = 0.0
 
     def add(self, table: WalkTable, weighted: WeightedStates) -> None:
         """Add the states of a chunk."""
-        if len(weighted.lines) == 0:
+        self.unbounded |= not np.isfinite(weighted.weight).all()
+        if self.unbounded or len(weighted.lines) == 0:
             return
         lines, row, depth = weighted.lines, table.row[weighted.lines], table.depth[weighted.lines]
-        with np.errstate(invalid="ignore"):  # infinite weights are reported by `outcome`
-            quantities = self._quantities(table)[lines] * weighted.weight[:, None]
+        quantities = self._quantities(table)[lines] * weighted.weight[:, None]
         n_depths = int(depth.max()) + 1
         if n_depths > self.sums.shape[1]:
             self.sums = np.pad(self.sums, ((0, 0), (0, n_depths - self.sums.shape[1]), (0, 0)))
@@ -85,7 +86,7 @@ class InverseProbability:
         final = self.sums[:, :, _STOP].sum(axis=1)
         mean = self.sums.mean(axis=0)
         before = mean[:, _REACH] + np.cumsum(mean[:, _STOP]) - mean[:, _STOP]
-        if not np.isfinite(mean).all():
+        if self.unbounded:
             return Outcome({}, reason="a recorded set has probability 0 by the model; raise 'min_propensity'")
         if mean[:, _STOP].sum() <= 0 or (before <= 0).any():
             return Outcome({}, reason=self._why_nothing())
