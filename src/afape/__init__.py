@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from .agents import AcquireAll, AcquireNone, DecisionRule, FixedOrder, Policy, RandomSubset
+    from .bootstrap import Bootstrap
     from .classifiers import Classifier, ImputedClassifier
     from .data import Problem, Retrospective
     from .estimators import Estimate, Support
@@ -13,14 +14,16 @@ if TYPE_CHECKING:
     from .notices import (
         AfapeWarning,
         ClippedWeightsWarning,
+        InterruptedBootstrapWarning,
         NormalizerWarning,
         PartialGroupWarning,
         PropensityFitWarning,
         SeenRowsWarning,
         SupportWarning,
         UnrecordedColumnWarning,
+        ValueFallbackWarning,
     )
-    from .nuisance import KnownPropensity, LearnedPropensity
+    from .nuisance import KnownPropensity, KnownValues, LearnedPropensity, ValueRegressor
     from .result import Evaluation, NotEstimableError
     from .walk import WalkOptions
 
@@ -32,6 +35,7 @@ __all__ = [
     "AcquireAll",
     "AcquireNone",
     "AfapeWarning",
+    "Bootstrap",
     "Classifier",
     "ClippedWeightsWarning",
     "DecisionRule",
@@ -40,7 +44,9 @@ __all__ = [
     "FixedOrder",
     "ImputedClassifier",
     "IndependentMechanism",
+    "InterruptedBootstrapWarning",
     "KnownPropensity",
+    "KnownValues",
     "LearnedPropensity",
     "LogisticMechanism",
     "NormalizerWarning",
@@ -55,6 +61,8 @@ __all__ = [
     "Support",
     "SupportWarning",
     "UnrecordedColumnWarning",
+    "ValueFallbackWarning",
+    "ValueRegressor",
     "WalkOptions",
     "evaluate",
     "true_cost",
@@ -63,14 +71,16 @@ __all__ = [
 # Names are looked up when first used: importing scikit-learn takes a second, and ``afape --help`` should not wait for it.
 _HOMES = {
     ".agents": "AcquireAll AcquireNone DecisionRule FixedOrder Policy RandomSubset",
+    ".bootstrap": "Bootstrap",
     ".classifiers": "Classifier ImputedClassifier",
     ".data": "Problem Retrospective",
     ".estimators": "Estimate Support",
     ".evaluation": "evaluate true_cost",
     ".missingness": "MAR MCAR IndependentMechanism LogisticMechanism",
     ".notices": "AfapeWarning ClippedWeightsWarning NormalizerWarning PartialGroupWarning "
-    "PropensityFitWarning SeenRowsWarning SupportWarning UnrecordedColumnWarning",
-    ".nuisance": "KnownPropensity LearnedPropensity",
+    "PropensityFitWarning SeenRowsWarning SupportWarning "
+    "UnrecordedColumnWarning InterruptedBootstrapWarning ValueFallbackWarning",
+    ".nuisance": "KnownPropensity KnownValues LearnedPropensity ValueRegressor",
     ".result": "Evaluation NotEstimableError",
     ".walk": "WalkOptions",
 }

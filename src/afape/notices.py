@@ -5,12 +5,14 @@ from __future__ import annotations
 __all__ = [
     "AfapeWarning",
     "ClippedWeightsWarning",
+    "InterruptedBootstrapWarning",
     "NormalizerWarning",
     "PartialGroupWarning",
     "PropensityFitWarning",
     "SeenRowsWarning",
     "SupportWarning",
     "UnrecordedColumnWarning",
+    "ValueFallbackWarning",
 ]
 
 
@@ -40,6 +42,14 @@ class NormalizerWarning(AfapeWarning):
 
 class PropensityFitWarning(AfapeWarning):
     """A propensity model did not converge."""
+
+
+class ValueFallbackWarning(AfapeWarning):
+    """Some action values had no row like them to learn from and took a value within their bounds."""
+
+
+class InterruptedBootstrapWarning(AfapeWarning):
+    """The bootstrap was stopped early; intervals rest on the replicates that were done."""
 
 
 class UnrecordedColumnWarning(AfapeWarning):

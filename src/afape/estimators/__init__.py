@@ -1,13 +1,18 @@
 """Estimators: each reduces the walk's tables to estimates with influence values."""
 
+from .dm import DirectMethod
+from .drl import DoublyRobust
 from .estimate import TARGETS, Estimate, Outcome
 from .ipw import InverseProbability
 from .plain import RunCosts
 from .support import Support, SupportReduction
+from .weighted import WeightedEstimator
 from .weights import View, WeightedStates
 
 __all__ = [
     "TARGETS",
+    "DirectMethod",
+    "DoublyRobust",
     "Estimate",
     "InverseProbability",
     "Outcome",
@@ -15,5 +20,6 @@ __all__ = [
     "Support",
     "SupportReduction",
     "View",
+    "WeightedEstimator",
     "WeightedStates",
 ]

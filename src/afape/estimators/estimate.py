@@ -28,35 +28,67 @@ class Estimate:
     ----------
     value : float
         The estimate.
-    influence : ndarray of shape (n,)
-        Mean-zero influence values phi, one a row.
+    influence : ndarray of shape (n,), or None
+        Mean-zero influence values phi, one a row, where theory gives them.
     cluster : ndarray of int, optional
         Rows that belong together.
     rows : str
         Which rows these are; only estimates on the same rows can be subtracted.
     confidence : float
         Default level of `interval`.
+    replicates : ndarray of shape (B,), optional
+        Bootstrap replicates of the value, in the order of their seeds.
     """
 
     value: float
-    influence: Floats
+    influence: Floats | None
     cluster: Ints | None = None
     rows: str = ""
     confidence: float = 0.95
+    replicates: Floats | None = None
 
     @property
     def std_error(self) -> float:
-        """Standard error."""
+        """Standard error: from the influence values, or from the replicates where there are none."""
+        if self.influence is None:
+            return self.bootstrap_std_error
         sums = cluster_sums(self.influence, self.cluster)
         m = len(sums)
         if m < 2:
             return float("nan")
         return float(np.sqrt((sums**2).sum() * m / (m - 1)) / len(self.influence))
 
-    def interval(self, confidence: float | None = None) -> tuple[float, float]:
-        """Normal confidence interval."""
+    @property
+    def bootstrap_std_error(self) -> float:
+        """Standard deviation of the bootstrap replicates; NaN without any."""
+        good = self._replicates()
+        return float(good.std(ddof=1)) if len(good) > 1 else float("nan")
+
+    def _replicates(self) -> Floats:
+        found = np.array([]) if self.replicates is None else self.replicates
+        return np.asarray(found[np.isfinite(found)])
+
+    def interval(self, confidence: float | None = None, kind: str = "normal") -> tuple[float, float]:
+        """Confidence interval.
+
+        Parameters
+        ----------
+        confidence : float, optional
+            Level; default that of the estimate.
+        kind : {"normal", "bootstrap-normal", "bootstrap-percentile"}
+            From `std_error`, from `bootstrap_std_error`, or between quantiles of the replicates.
+        """
         level = check_confidence(self.confidence if confidence is None else confidence)
-        half = NormalDist().inv_cdf(0.5 + level / 2) * self.std_error
+        if kind not in ("normal", "bootstrap-normal", "bootstrap-percentile"):
+            raise ValueError(f"'kind' must be 'normal', 'bootstrap-normal' or 'bootstrap-percentile', but is {kind!r}.")
+        if kind == "bootstrap-percentile":
+            good = self._replicates()
+            if len(good) < 2:
+                return float("nan"), float("nan")
+            low, high = np.quantile(good, [0.5 - level / 2, 0.5 + level / 2])
+            return float(low), float(high)
+        error = self.std_error if kind == "normal" else self.bootstrap_std_error
+        half = NormalDist().inv_cdf(0.5 + level / 2) * error
         return self.value - half, self.value + half
 
     def __sub__(self, other: Estimate) -> Estimate:
@@ -70,22 +102,25 @@ class Estimate:
     def _combine(self, other: Estimate, sign: float) -> Estimate:
         if not isinstance(other, Estimate):
             return NotImplemented
-        if self.rows != other.rows or len(self.influence) != len(other.influence):
+        if self.rows != other.rows:
             raise ValueError(
-                "Estimates can be combined only where they come from the same rows in the same order, but these have "
-                f"{len(self.influence)} and {len(other.influence)} rows of different tables or splits. Evaluate both "
-                "policies on one Retrospective."
+                "Estimates can be combined only where they come from the same rows in the same order, but these come from "
+                "different tables or splits. Evaluate both policies on one Retrospective."
             )
-        return Estimate(
-            self.value + sign * other.value,
-            self.influence + sign * other.influence,
-            self.cluster,
-            self.rows,
-            self.confidence,
-        )
+        influence = None
+        if self.influence is not None and other.influence is not None:
+            influence = self.influence + sign * other.influence
+        replicates = None  # paired as well: the same seed draws the same rows
+        if self.replicates is not None and other.replicates is not None:
+            m = min(len(self.replicates), len(other.replicates))
+            replicates = self.replicates[:m] + sign * other.replicates[:m]
+        value = self.value + sign * other.value
+        return Estimate(value, influence, self.cluster, self.rows, self.confidence, replicates)
 
     def __repr__(self) -> str:
         low, high = self.interval()
+        if np.isnan(low):
+            return f"Estimate({self.value:.6g}, no interval without bootstrap)"
         return f"Estimate({self.value:.6g}, {100 * self.confidence:g} % interval {low:.6g} to {high:.6g})"
 
 
@@ -102,6 +137,8 @@ class Outcome:
     largest_weight: float = float("nan")
     error: str = "influence"  # how the standard error came about
     reason: str = ""  # why there is no estimate
+    replicates: int = 0  # bootstrap replicates drawn
+    lost: int = 0  # of these, replicates that lost a set or a class that the estimate needs
 
 
 def cluster_sums(values: Floats, cluster: Ints | None) -> Floats:

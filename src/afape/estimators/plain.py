@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from ..arrays import Bools, tally
+from ..arrays import Bools, Floats, tally
 from ..data import Retrospective
 from ..walk import FREE, WalkTable
 from .estimate import Estimate, Outcome
@@ -25,8 +25,18 @@ class RunCosts:
     All but the first are biased unless nothing is missing, CC unless data are missing completely at random.
     """
 
-    def __init__(self, data: Retrospective, *, blocked: bool = False, only: Bools | None = None) -> None:
-        self.data, self.blocked, self.only = data, blocked, only
+    def __init__(
+        self,
+        data: Retrospective,
+        *,
+        blocked: bool = False,
+        only: Bools | None = None,
+        row_weight: Floats | None = None,
+    ) -> None:
+        self.data, self.blocked = data, blocked
+        self.used = np.ones(len(data)) if row_weight is None else row_weight
+        if only is not None:
+            self.used = self.used * only
         self.acquisition = np.zeros(len(data))
         self.misclassification = np.zeros(len(data))
 
@@ -43,18 +53,27 @@ class RunCosts:
         else:
             self.acquisition += tally(table.row, table.reach * table.price, n)
 
+    def _costs(self) -> dict[str, Floats]:
+        return {
+            "acquisition": self.acquisition,
+            "misclassification": self.misclassification,
+            "total": self.acquisition + self.misclassification,
+        }
+
+    def replicate(self, row_weight: Floats) -> dict[str, float]:
+        """Averages with these row weights; NaN where no row is left."""
+        used = self.used * row_weight
+        total = used.sum()
+        return {t: float(used @ cost / total) if total > 0 else float("nan") for t, cost in self._costs().items()}
+
     def outcome(self, rows: str, confidence: float) -> Outcome:
         """Averages over all rows, or over those in ``only``."""
-        used = np.ones(len(self.data)) if self.only is None else self.only.astype(float)
+        used = self.used
         share = used.mean()
         if share == 0:
             return Outcome({}, reason="no row has every group recorded")
         estimates = {}
-        for target, cost in (
-            ("acquisition", self.acquisition),
-            ("misclassification", self.misclassification),
-            ("total", self.acquisition + self.misclassification),
-        ):
+        for target, cost in self._costs().items():
             value = float((used * cost).mean() / share)
             influence = used * (cost - value) / share
             estimates[target] = Estimate(value, influence, self.data.cluster, rows, confidence)

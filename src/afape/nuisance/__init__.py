@@ -4,15 +4,23 @@ from .autoregressive import AutoregressivePropensity
 from .chain import ChainPropensity
 from .folds import assign_folds
 from .known import KnownPropensity
+from .known_values import KnownValues
 from .learned import BoundPropensity, LearnedPropensity
+from .regressors import ValueRegressor, as_regressor
 from .stacked import StackedScores
+from .values import ActionValues, TableValues
 
 __all__ = [
+    "ActionValues",
     "AutoregressivePropensity",
     "BoundPropensity",
     "ChainPropensity",
     "KnownPropensity",
+    "KnownValues",
     "LearnedPropensity",
     "StackedScores",
+    "TableValues",
+    "ValueRegressor",
+    "as_regressor",
     "assign_folds",
 ]

@@ -31,8 +31,15 @@ class AutoregressivePropensity:
 
     learned = True
 
-    def __init__(self, data: Retrospective, given: Ints, fold: Ints, min_propensity: float = 0.0) -> None:
-        self.fold, self.min_propensity = fold, min_propensity
+    def __init__(
+        self,
+        data: Retrospective,
+        given: Ints,
+        fold: Ints,
+        min_propensity: float = 0.0,
+        row_weight: Floats | None = None,
+    ) -> None:
+        self.data, self.given, self.fold, self.min_propensity = data, given, fold, min_propensity
         self.order = canonical_order(data)
         if len(self.order) > MAX_GROUPS:
             raise ValueError(
@@ -42,10 +49,16 @@ class AutoregressivePropensity:
         self.design = logistic_design(data.values[:, given])
         n_folds = int(fold.max()) + 1
         recorded = data.recorded[:, self.order]
-        everyone = np.ones(len(fold), dtype=bool)
+        everyone = np.ones(len(fold), dtype=bool) if row_weight is None else row_weight > 0
         self.fits = [
             [
-                _fit(self.design, recorded[:, :j], recorded[:, j], fold != k if n_folds > 1 else everyone)
+                _fit(
+                    self.design,
+                    recorded[:, :j],
+                    recorded[:, j],
+                    everyone & (fold != k) if n_folds > 1 else everyone,
+                    row_weight,
+                )
                 for j in range(len(self.order))
             ]
             for k in range(n_folds)
@@ -89,17 +102,21 @@ class AutoregressivePropensity:
             out[mine] = joint
         return out
 
+    def refit(self, row_weight: Floats) -> AutoregressivePropensity:
+        """Learn again with these row weights."""
+        return AutoregressivePropensity(self.data, self.given, self.fold, self.min_propensity, row_weight)
+
     @property
     def converged(self) -> bool:
         """Whether every logistic fit converged."""
         return all(fit.converged for fits in self.fits for fit in fits)
 
 
-def _fit(design: Floats, earlier: Bools, outcome: Bools, rows: Bools) -> LogisticFit:
+def _fit(design: Floats, earlier: Bools, outcome: Bools, rows: Bools, weight: Floats | None) -> LogisticFit:
     regressors = np.column_stack([design[rows], earlier[rows]])
     y = outcome[rows]
     if y.all() or not y.any():  # one class only: certain, and no fit
         coefficients = np.zeros(regressors.shape[1])
         coefficients[0] = np.inf if y.all() else -np.inf
         return LogisticFit(coefficients, np.zeros((len(coefficients),) * 2), True)
-    return fit_logistic(regressors, y)
+    return fit_logistic(regressors, y, None if weight is None else weight[rows])

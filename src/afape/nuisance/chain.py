@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
+from copy import copy
 from typing import Any
 
 import numpy as np
 from scipy.special import expit
-from sklearn.base import clone
 
 from ..arrays import Bools, Floats, Ints, every, row_dot
 from ..data import Retrospective
+from .fitting import fit_weighted
 from .logistic import LogisticFit, fit_logistic, log_odds_variance, logistic_design
 
 __all__ = ["ChainPropensity", "Factor", "canonical_order", "lines_of"]
@@ -29,7 +30,7 @@ class Factor:
     def __init__(self, owner: ChainPropensity, earlier: tuple[int, ...], group: int) -> None:
         self.eligible = every(owner.data.recorded[:, list(earlier)])
         self.outcome = owner.data.recorded[:, group]
-        self.owner = owner
+        self.owner, self.key = owner, (earlier, group)
         n_folds = owner.n_folds
         self.constant = np.full(n_folds, np.nan)  # where the rows show one class only
         self.fits: list[LogisticFit | None] = [None] * n_folds
@@ -42,25 +43,31 @@ class Factor:
 
     def training(self, k: int) -> Bools:
         """Rows that the model of fold k is fitted on."""
-        if self.owner.n_folds == 1:
-            return self.eligible
-        return np.asarray(self.eligible & (self.owner.fold != k))
+        used = self.eligible if self.owner.row_weight is None else self.eligible & (self.owner.row_weight > 0)
+        return used if self.owner.n_folds == 1 else np.asarray(used & (self.owner.fold != k))
 
     def _fit(self, k: int) -> None:
         rows = self.training(k)
         outcome = self.outcome[rows]
         owner = self.owner
+        weight = None if owner.row_weight is None else owner.row_weight[rows]
         # No rows at all: nothing is known of the earlier groups being recorded, so their factor is 0 already.
-        share = outcome.mean() if len(outcome) else 0.0
-        if share in (0.0, 1.0):
-            self.constant[k] = share
+        if outcome.all() or not outcome.any():
+            self.constant[k] = float(len(outcome) > 0 and outcome[0])
         elif owner.estimator is None:
-            near = next((fit.coefficients for fit in self.fits if fit is not None and fit.converged), None)
-            self.fits[k] = fit_logistic(owner.design[rows], outcome, firth=owner.n_folds > 1, start=near)
+            self.fits[k] = fit_logistic(
+                owner.design[rows], outcome, weight, firth=owner.n_folds > 1, start=self._near(k)
+            )
         elif owner.columns.shape[1] == 0:
-            self.constant[k] = share
+            self.constant[k] = np.average(outcome, weights=weight)
         else:
-            self.models[k] = clone(owner.estimator).fit(owner.columns[rows], outcome.astype(int))
+            self.models[k] = fit_weighted(owner.estimator, owner.columns[rows], outcome.astype(int), weight)
+
+    def _near(self, k: int) -> Floats | None:
+        """Coefficients to start from: the same model before resampling, or another fold's."""
+        before = self.owner.base.factors.get(self.key) if self.owner.base is not None else None
+        fits = [before.fits[k]] if before is not None else self.fits
+        return next((fit.coefficients for fit in fits if fit is not None and fit.converged), None)
 
     def fitted(self, k: int) -> Floats:
         """Probability in every row by the logistic model of fold k."""
@@ -123,6 +130,10 @@ class ChainPropensity:
         Take groups as independent given X_o: every factor fitted on all rows.
     min_propensity : float
         Smallest probability used; smaller ones are raised to it and counted.
+    row_weight : ndarray of shape (n,), optional
+        Weights of a bootstrap replicate.
+    base : ChainPropensity, optional
+        The same without weights, to start the fits from.
     """
 
     learned = True
@@ -135,8 +146,11 @@ class ChainPropensity:
         estimator: Any = None,
         independent: bool = False,
         min_propensity: float = 0.0,
+        row_weight: Floats | None = None,
+        base: ChainPropensity | None = None,
     ) -> None:
         self.data, self.fold, self.estimator = data, fold, estimator
+        self.row_weight, self.base = row_weight, base
         self.independent, self.min_propensity = independent, min_propensity
         self.n_folds = int(fold.max()) + 1
         self.columns = data.values[:, given]
@@ -162,6 +176,12 @@ class ChainPropensity:
             for key in self.chain(sets[u]):
                 out[lines] *= self.factor(key).predict(rows[lines])
         return out
+
+    def refit(self, row_weight: Floats) -> ChainPropensity:
+        """Learn again with these row weights."""
+        new = copy(self)
+        new.factors, new.row_weight, new.base = {}, row_weight, self
+        return new
 
     @property
     def converged(self) -> bool:

@@ -47,6 +47,10 @@ class BoundKnownPropensity:
         self.function, self.name = propensity.function, repr(propensity)
         self.data, self.sometimes = data, ~data.always_recorded
 
+    def refit(self, row_weight: Floats) -> BoundKnownPropensity:
+        """What is known stays as it is."""
+        return self
+
     def probability(self, rows: Ints, sets: Bools, index: Ints) -> Floats:
         """P(R >= sets[index] | given) in these rows."""
         out = np.ones(len(rows))

@@ -27,6 +27,10 @@ class BoundPropensity(Protocol):
         """P(R >= sets[index] | given) in these rows, before any clipping."""
         ...
 
+    def refit(self, row_weight: Floats) -> BoundPropensity:
+        """The same, learned with these row weights."""
+        ...
+
 
 @dataclass(frozen=True)
 class LearnedPropensity:

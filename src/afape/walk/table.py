@@ -88,3 +88,19 @@ class WalkTable:
         child = parts["edge_child"]
         parts["edge_child"] = np.where(child >= 0, place[child], -1)
         return WalkTable(**parts)
+
+    @staticmethod
+    def concatenate(tables: list[WalkTable]) -> WalkTable:
+        """One table of all, for estimators that learn from every row."""
+        if len(tables) == 1:
+            return tables[0]
+        shift = np.cumsum([0] + [len(t.row) for t in tables[:-1]])
+        parts = {}
+        for field in fields(WalkTable):
+            columns = [getattr(t, field.name) for t in tables]
+            if field.name == "edge_state":
+                columns = [c + s for c, s in zip(columns, shift, strict=True)]
+            elif field.name == "edge_child":
+                columns = [np.where(c >= 0, c + s, -1) for c, s in zip(columns, shift, strict=True)]
+            parts[field.name] = np.concatenate(columns)
+        return WalkTable(**parts)

@@ -1,0 +1,78 @@
+"""DRL-Semi: doubly robust, consistent if either the propensity or the action values are right."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from ..arrays import Floats, tally
+from ..nuisance.values import ACQUISITION, MISCLASSIFICATION, TableValues
+from ..walk import WalkTable
+from .weighted import REACH, STOP, mean_weight_before
+
+__all__ = ["DoublyRobust"]
+
+_VALUE, _ARRIVE, _WRONG = (2, 3), (4, 5), 6  # V of both targets, corrections on arrival, correction of a stop
+
+
+class DoublyRobust:
+    r"""Double reinforcement learning in the semi-offline view (von Kleist et al. 2023, estimator DRL-Semi).
+
+    Per row,
+
+    .. math::
+       \sum_S r_S \Big\{ w_S V_S + \pi(stop|S) \, w_S (C_S - Q_{S,stop})
+       + \sum_{a \text{ recorded}} \pi(a|S) \, w_{S+a} (c_a - Q_{S,a}) \Big\}
+
+    Normalised: terms of a decision are divided by the mean weight after it, V by the mean weight before.
+
+    Parameters
+    ----------
+    values : TableValues
+        Q and V of the walk's table.
+    normalize : bool
+        Whether to divide.
+    """
+
+    n_quantities = 7
+
+    def __init__(self, values: TableValues, normalize: bool = True) -> None:
+        self.values, self.normalize = values, normalize
+
+    def quantities(self, table: WalkTable) -> Floats:
+        """Flows, V and corrections in every state; what an edge corrects is booked where it leads."""
+        values = self.values
+        n = len(table.row)
+        out = np.zeros((n, 7))
+        out[:, REACH], out[:, STOP] = table.reach, table.stop_flow
+        arrived = np.flatnonzero(table.edge_child >= 0)
+        child, flow = table.edge_child[arrived], table.edge_flow[arrived]
+        for target in (ACQUISITION, MISCLASSIFICATION):
+            out[:, _VALUE[target]] = table.reach * values.state[:, target]
+            # c_a - Q_{S,a}: the price cancels, what is left is the cost to go after the edge
+            out[:, _ARRIVE[target]] = tally(child, -flow * values.edge[arrived, target], n)
+        out[:, _WRONG] = np.where(table.stop_flow > 0, table.stop_flow * (table.cost - values.stop), 0.0)
+        return out
+
+    def linearise(self, mean: Floats) -> tuple[dict[str, float], dict[str, Floats]]:
+        """Value of each target, and its derivative in the means."""
+        n_depths = len(mean)
+        before = mean_weight_before(mean) if self.normalize else np.ones(n_depths + 1)
+        values, directions = {}, {}
+        for name, target in (("acquisition", ACQUISITION), ("misclassification", MISCLASSIFICATION)):
+            # numerators with the normaliser of step t, t = 0..T
+            step = np.zeros(n_depths + 1)
+            step[:-1] += mean[:, _VALUE[target]] + mean[:, _ARRIVE[target]]
+            direction = np.zeros_like(mean)
+            direction[:, _VALUE[target]] = direction[:, _ARRIVE[target]] = 1 / before[:-1]
+            if target == MISCLASSIFICATION:
+                step[1:] += mean[:, _WRONG]
+                direction[:, _WRONG] = 1 / before[1:]
+            if self.normalize:
+                pull = -step / before**2
+                direction[:, REACH] += pull[:-1]
+                direction[:, STOP] += np.cumsum(pull[::-1])[::-1][1:]  # a stop counts in every later normaliser
+            values[name] = float((step / before).sum())
+            directions[name] = direction
+        values["total"] = values["acquisition"] + values["misclassification"]
+        directions["total"] = directions["acquisition"] + directions["misclassification"]
+        return values, directions

@@ -1,0 +1,112 @@
+"""Regressors for action values: how a cost to go is learned from what is known."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from sklearn.base import BaseEstimator, RegressorMixin
+from sklearn.ensemble import HistGradientBoostingRegressor
+from sklearn.impute import SimpleImputer
+from sklearn.neural_network import MLPRegressor
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+
+from ..arrays import Floats
+
+__all__ = ["PRESETS", "QuadraticRidge", "ValueRegressor", "as_regressor"]
+
+
+@dataclass(frozen=True)
+class ValueRegressor:
+    """A scikit-learn regressor, and how lines are handed to it.
+
+    Parameters
+    ----------
+    estimator : scikit-learn regressor
+        Cloned before each fit.
+    pooled : bool
+        True: one model a depth, for all sets and actions at once; it sees NaN for what is not acquired, and
+        indicators of set, action and (where used) label. False: one model a set and action, which sees
+        only the values known there.
+    multi_output : bool
+        Whether it learns several targets in one fit.
+    """
+
+    estimator: Any
+    pooled: bool = True
+    multi_output: bool = False
+
+
+class QuadraticRidge(RegressorMixin, BaseEstimator):  # type: ignore[misc]
+    """Ridge regression on standardised columns, their squares and products.
+
+    Parameters
+    ----------
+    alpha : float
+        Penalty, in units of one row.
+    """
+
+    def __init__(self, alpha: float = 1.0) -> None:
+        self.alpha = alpha
+
+    def fit(self, X: Floats, y: Floats, sample_weight: Floats | None = None) -> QuadraticRidge:
+        """Fit; y may have several columns."""
+        w = np.ones(len(X)) if sample_weight is None else np.asarray(sample_weight, dtype=float)
+        total = w.sum()
+        self.centre_ = w @ X / total
+        spread = np.sqrt(w @ (X - self.centre_) ** 2 / total)
+        self.scale_ = np.where(spread > 1e-9, spread, 1.0)
+        Z = self._expand(X)
+        self.offset_ = w @ Z / total
+        self.intercept_ = w @ y / total
+        Z = (Z - self.offset_) * np.sqrt(w)[:, None]
+        target = (y - self.intercept_) * (np.sqrt(w)[:, None] if y.ndim == 2 else np.sqrt(w))
+        gram = Z.T @ Z + self.alpha * np.eye(Z.shape[1])
+        self.coef_ = np.linalg.solve(gram, Z.T @ target)
+        return self
+
+    def predict(self, X: Floats) -> Floats:
+        """Predict."""
+        return np.asarray((self._expand(X) - self.offset_) @ self.coef_ + self.intercept_)
+
+    def _expand(self, X: Floats) -> Floats:
+        Z = (X - self.centre_) / self.scale_
+        rows, columns = np.triu_indices(Z.shape[1])
+        return np.column_stack([Z, Z[:, rows] * Z[:, columns]])
+
+
+def _network() -> Any:
+    # Two hidden layers of 16, ReLU, learning rate 0.001: the paper's. Blanks become the mean; indicators tell.
+    network = MLPRegressor((16, 16), learning_rate_init=0.001, max_iter=300, early_stopping=True, random_state=0)
+    return make_pipeline(StandardScaler(), SimpleImputer(strategy="constant", fill_value=0.0), network)
+
+
+def _boosting() -> Any:
+    return HistGradientBoostingRegressor(
+        max_iter=60, learning_rate=0.1, max_leaf_nodes=8, min_samples_leaf=20, early_stopping=False, random_state=0
+    )
+
+
+PRESETS = {
+    "quadratic": lambda: ValueRegressor(QuadraticRidge(), pooled=False, multi_output=True),
+    "boosting": lambda: ValueRegressor(_boosting()),
+    "network": lambda: ValueRegressor(_network(), multi_output=True),
+}
+
+
+def as_regressor(regressor: Any) -> ValueRegressor:
+    """A preset by name, a `ValueRegressor`, or any scikit-learn regressor that copes with NaN."""
+    if isinstance(regressor, ValueRegressor):
+        return regressor
+    if isinstance(regressor, str):
+        if regressor not in PRESETS:
+            raise ValueError(f"'values' must be one of {list(PRESETS)} or a regressor, but is {regressor!r}.")
+        return PRESETS[regressor]()
+    if isinstance(regressor, type) or not (hasattr(regressor, "fit") and hasattr(regressor, "predict")):
+        raise TypeError(
+            f"'values' must be a preset ({list(PRESETS)}), an instance of a scikit-learn regressor or a ValueRegressor, "
+            f"not {regressor!r}."
+        )
+    return ValueRegressor(regressor)

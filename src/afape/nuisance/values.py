@@ -1,0 +1,287 @@
+"""Action values and state values, by exact backward induction over the depth of the walk."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from ..arrays import Bools, Floats, Ints, tally
+from ..data import Retrospective
+from ..walk import FREE, WalkTable
+from ..walk.sets import unique_sets
+from .fitting import fit_weighted
+from .regressors import ValueRegressor
+
+__all__ = ["ACQUISITION", "MISCLASSIFICATION", "ActionValues", "TableValues"]
+
+ACQUISITION, MISCLASSIFICATION = 0, 1
+
+
+class TableValues(NamedTuple):
+    """Values of the states and edges of a table; both targets, acquisition and misclassification, as columns."""
+
+    edge: Floats  # (e, 2) expected cost to go after the edge, the edge's own price not included
+    stop: Floats  # (s,) Q(S, stop), the misclassification cost expected of stopping
+    state: Floats  # (s, 2) V(S)
+
+
+class ActionValues:
+    r"""Q and V under the policy, learned from blocked records (von Kleist et al. 2023, Theorem "Bellman equation").
+
+    .. math::
+       Q(x_S, S, stop, X_o) &= E[C_S \mid x_S, X_o] \\
+       Q(x_S, S, a, X_o) &= c_a + E[V(S + a) \mid x_S, X_o] \\
+       V(S) &= \sum_a \pi(a \mid x_S, S) \, Q(S, a)
+
+    Sets only grow, so depth by depth from the deepest the regressions are exact targets of each other: nothing is
+    bootstrapped. E[V(S + a) | .] is fitted on rows that have S + a recorded; under MAR given X_o they need no
+    weights, as long as X_o is among the inputs, acquired or not. Predictions are kept within what the prices
+    outside S + a and the cost matrix allow.
+
+    Parameters
+    ----------
+    data : Retrospective
+        Records.
+    table : WalkTable
+        The walk over what is recorded, all rows.
+    given : ndarray of int
+        Columns of X_o.
+    fold : ndarray of int
+        Fold of each row; a row's values come from models fitted on the other folds.
+    regressor : ValueRegressor
+        What learns.
+    augment_label : bool
+        Condition on the label too: the agent never sees it, the estimator may. Q(S, stop) is then C_S itself.
+    row_weight : ndarray of shape (n,), optional
+        Weights of a bootstrap replicate.
+    max_lines : int
+        A fit uses at most this many lines, taken at even distances.
+    train : ndarray of bool, optional
+        Rows that may be learned from.
+    """
+
+    def __init__(
+        self,
+        data: Retrospective,
+        table: WalkTable,
+        given: Ints,
+        fold: Ints,
+        regressor: ValueRegressor,
+        augment_label: bool,
+        row_weight: Floats | None = None,
+        max_lines: int = 200_000,
+        train: Bools | None = None,
+    ) -> None:
+        self.data, self.table, self.fold, self.regressor = data, table, fold, regressor
+        self.augment_label, self.row_weight, self.max_lines = augment_label, row_weight, max_lines
+        self.train = np.ones(len(data), dtype=bool) if train is None else train
+        if row_weight is not None:
+            self.train = self.train & (row_weight > 0)
+        self.n_folds = int(fold.max()) + 1
+        self.given = np.isin(np.arange(len(data.columns)), given)
+        self.fallbacks = 0  # predictions for which no row had anything like it recorded
+        n_states = len(table.row)
+        self.first_edge = np.searchsorted(table.edge_state, np.arange(n_states + 1))
+        self._models: dict[tuple[int, int, str], _Model] = {}
+        self._bounds = self._stop_bounds()
+        for k in range(self.n_folds):
+            for depth in range(table.n_depths - 1, -1, -1):
+                self._fit(k, depth)
+
+    def _stop_bounds(self) -> tuple[Floats, Floats]:
+        """Least and largest misclassification cost of each row, by its label where that is conditioned on."""
+        costs = self.data.costs
+        if self.augment_label:
+            return costs.min(axis=1)[self.data.labels], costs.max(axis=1)[self.data.labels]
+        return np.full(len(self.data), costs.min()), np.full(len(self.data), costs.max())
+
+    def _fit(self, k: int, depth: int) -> None:
+        table = self.table
+        allowed = self.train & (self.fold != k) if self.n_folds > 1 else self.train
+        learnable = allowed[table.row] & (table.depth == depth)
+        if not self.augment_label:
+            lines = self._thin(np.flatnonzero(learnable & ~np.isnan(table.cost)))
+            target = table.cost[lines][:, None]
+            self._models[k, depth, "stop"] = self._learn(lines, None, target)
+        edges = self._thin(np.flatnonzero((table.edge_child >= 0) & learnable[table.edge_state]))
+        target = self._state_values(np.full(len(edges), k), table.edge_child[edges])
+        self._models[k, depth, "edge"] = self._learn(table.edge_state[edges], table.edge_group[edges], target)
+
+    def _thin(self, lines: Ints) -> Ints:
+        if len(lines) <= self.max_lines:
+            return lines
+        return lines[np.linspace(0, len(lines) - 1, self.max_lines).astype(np.intp)]
+
+    def _learn(self, states: Ints, group: Ints | None, target: Floats) -> _Model:
+        rows = self.table.row[states]
+        weight = None if self.row_weight is None else self.row_weight[rows]
+        return _Model(self.regressor, self._features(states), self._actions(group, len(states)), target, weight)
+
+    def _features(self, states: Ints) -> _Features:
+        table, data = self.table, self.data
+        row, acquired = table.row[states], table.acquired[states]
+        known = acquired[:, data.column_group] | self.given
+        label = np.zeros((len(row), 0))
+        if self.augment_label:
+            label = (data.labels[row][:, None] == np.arange(1, len(data.classes))).astype(float)
+        return _Features(np.where(known, data.values[row], np.nan), acquired, label)
+
+    def _actions(self, group: Ints | None, n: int) -> Bools:
+        n_groups = self.data.problem.n_groups
+        if group is None:
+            return np.zeros((n, n_groups + 1), dtype=bool)
+        return np.asarray(np.where(group == FREE, n_groups, group)[:, None] == np.arange(n_groups + 1))
+
+    def _edge_values(self, k: Ints, edges: Ints) -> Floats:
+        """Expected cost to go after each edge, by the models of folds ``k``, within its bounds."""
+        table = self.table
+        states, group = table.edge_state[edges], table.edge_group[edges]
+        out = np.empty((len(edges), 2))
+        depth = table.depth[states]
+        for key in np.unique(np.column_stack([k, depth]), axis=0):
+            lines = np.flatnonzero((k == key[0]) & (depth == key[1]))
+            model = self._models[int(key[0]), int(key[1]), "edge"]
+            out[lines] = model.predict(self._features(states[lines]), self._actions(group[lines], len(lines)))
+        missing = np.isnan(out[:, 0])
+        self.fallbacks += int(missing.sum())
+        low, high = self._bounds
+        row = table.row[states]
+        if missing.any():  # nobody ever got there: nothing spent further on, and a middling prediction
+            out[missing, ACQUISITION] = 0.0
+            out[missing, MISCLASSIFICATION] = (low + high)[row[missing]] / 2
+        left = self._price_left(states, group)
+        out[:, ACQUISITION] = np.clip(out[:, ACQUISITION], 0.0, left)
+        out[:, MISCLASSIFICATION] = np.clip(out[:, MISCLASSIFICATION], low[row], high[row])
+        return out
+
+    def _price_left(self, states: Ints, group: Ints) -> Floats:
+        problem = self.data.problem
+        acquired = self.table.acquired[states]
+        left = np.where(acquired, 0.0, problem.prices).sum(axis=1)
+        return np.asarray(left - np.where(group == FREE, 0.0, problem.prices[group]))
+
+    def _stop_values(self, k: Ints, states: Ints) -> Floats:
+        """Q(S, stop); 0 where the policy never stops."""
+        table = self.table
+        stops = table.stop[states] > 0
+        if self.augment_label:
+            return np.where(stops, table.cost[states], 0.0)
+        out = np.zeros(len(states))
+        depth = table.depth[states]
+        low, high = self._bounds
+        for key in np.unique(np.column_stack([k, depth])[stops], axis=0):
+            lines = np.flatnonzero((k == key[0]) & (depth == key[1]) & stops)
+            model = self._models[int(key[0]), int(key[1]), "stop"]
+            found = model.predict(self._features(states[lines]), self._actions(None, len(lines)))[:, 0]
+            missing = np.isnan(found)
+            self.fallbacks += int(missing.sum())
+            row = table.row[states[lines]]
+            found = np.where(missing, (low + high)[row] / 2, found)
+            out[lines] = np.clip(found, low[row], high[row])
+        return out
+
+    def _state_values(self, k: Ints, states: Ints) -> Floats:
+        """V(S) over all wanted actions, recorded or not."""
+        counts = self.first_edge[states + 1] - self.first_edge[states]
+        owner = np.repeat(np.arange(len(states)), counts)
+        offset = np.arange(len(owner)) - np.repeat(np.cumsum(counts) - counts, counts)
+        edges = self.first_edge[states][owner] + offset
+        ahead = self._edge_values(k[owner], edges)
+        return self._assemble(states, owner, edges, ahead, self._stop_values(k, states))
+
+    def _assemble(self, states: Ints, owner: Ints, edges: Ints, ahead: Floats, stop: Floats) -> Floats:
+        table = self.table
+        p = table.edge_probability[edges]
+        out = np.empty((len(states), 2))
+        out[:, ACQUISITION] = table.price[states] + tally(owner, p * ahead[:, ACQUISITION], len(states))
+        out[:, MISCLASSIFICATION] = tally(owner, p * ahead[:, MISCLASSIFICATION], len(states))
+        out[:, MISCLASSIFICATION] += table.stop[states] * stop
+        return out
+
+    def values(self, lines: int = 500_000) -> TableValues:
+        """Values of every state and edge, each by the model that has not seen its row; in pieces of ``lines``."""
+        table = self.table
+        n_states, n_edges = len(table.row), len(table.edge_state)
+        own = self.fold[table.row]
+        edge, stop = np.empty((n_edges, 2)), np.empty(n_states)
+        for i in range(0, n_edges, lines):
+            part = np.arange(i, min(i + lines, n_edges))
+            edge[part] = self._edge_values(own[table.edge_state[part]], part)
+        for i in range(0, n_states, lines):
+            part = np.arange(i, min(i + lines, n_states))
+            stop[part] = self._stop_values(own[part], part)
+        everything = np.arange(n_states)
+        state = self._assemble(everything, table.edge_state, np.arange(n_edges), edge, stop)
+        return TableValues(edge, stop, state)
+
+
+class _Features(NamedTuple):
+    values: Floats  # (m, d), NaN where neither acquired nor given
+    acquired: Bools  # (m, G)
+    label: Floats  # (m, K - 1) or (m, 0)
+
+
+class _Model:
+    """One depth of one fold: a pooled model, or one a set and action."""
+
+    def __init__(
+        self, spec: ValueRegressor, features: _Features, actions: Bools, target: Floats, weight: Floats | None
+    ) -> None:
+        self.spec, self.n_targets = spec, target.shape[1]
+        self.parts: dict[bytes, tuple[Bools, Any]] = {}
+        if len(target) == 0:
+            return
+        if spec.pooled:
+            X = self._pooled(features, actions)
+            keep = np.asarray(~np.isnan(X).all(axis=0))  # a booster refuses a column without any value
+            self.parts[b""] = keep, self._fit(X[:, keep], target, weight)
+            return
+        kinds, index = unique_sets(np.column_stack([features.acquired, actions]))
+        for u, kind in enumerate(kinds):
+            lines = np.flatnonzero(index == u)
+            known = ~np.isnan(features.values[lines[0]])
+            X = np.column_stack([features.values[lines][:, known], features.label[lines]])
+            part = None if weight is None else weight[lines]
+            self.parts[kind.tobytes()] = known, self._fit(X, target[lines], part)
+
+    @staticmethod
+    def _pooled(features: _Features, actions: Bools) -> Floats:
+        return np.column_stack([features.values, features.acquired, actions, features.label])
+
+    def _fit(self, X: Floats, target: Floats, weight: Floats | None) -> Any:
+        if X.shape[1] == 0:  # nothing known: the mean
+            return np.average(target, axis=0, weights=weight)
+        if self.spec.multi_output:
+            return fit_weighted(self.spec.estimator, X, target if self.n_targets > 1 else target[:, 0], weight)
+        return [fit_weighted(self.spec.estimator, X, target[:, j], weight) for j in range(self.n_targets)]
+
+    def predict(self, features: _Features, actions: Bools) -> Floats:
+        """Predictions, NaN where no part of the model fits the line."""
+        out = np.full((len(actions), self.n_targets), np.nan)
+        if not self.parts:
+            return out
+        if self.spec.pooled:
+            keep, model = self.parts[b""]
+            return self._ask(model, self._pooled(features, actions)[:, keep])
+        kinds, index = unique_sets(np.column_stack([features.acquired, actions]))
+        for u, kind in enumerate(kinds):
+            if (found := self.parts.get(kind.tobytes())) is None:
+                continue
+            known, model = found
+            lines = np.flatnonzero(index == u)
+            X = np.column_stack([features.values[lines][:, known], features.label[lines]])
+            out[lines] = self._ask(model, X)
+        return out
+
+    def _ask(self, model: Any, X: Floats) -> Floats:
+        if isinstance(model, np.ndarray):
+            return np.broadcast_to(model, (len(X), self.n_targets))
+        models = model if isinstance(model, list) else [model]
+        found = np.column_stack([np.asarray(m.predict(X), dtype=float).reshape(len(X), -1) for m in models])
+        if found.shape != (len(X), self.n_targets) or not np.isfinite(found).all():
+            raise ValueError(
+                f"The regressor {type(self.spec.estimator).__name__} must predict {self.n_targets} finite number(s) a row, "
+                f"but returned shape {found.shape} with {int((~np.isfinite(found)).sum())} NaN or infinite."
+            )
+        return found
