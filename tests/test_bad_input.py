@@ -531,7 +531,7 @@ EVALUATE = [
             f"'estimators' must .*{found}",
         )
         for names, found in (
-            (["ipw"], r"'ipw-semi'\].* but 'ipw' is not"),
+            (["ipw"], r"'ipw-semi'.* but 'ipw' is not"),
             (["ipw-semi", "IPW-SEMI"], "'IPW-SEMI' is not"),
             (["ipw-semi-gt"], "'ipw-semi-gt' is not"),  # needs a known propensity beside a learned one
             ([3], "3 is not"),

@@ -268,6 +268,76 @@ class World:
         return totals
 
 
+class ExactValues:
+    """Q and V of a world by enumeration, given the acquired values and those of 'given' (and the label)."""
+
+    def __init__(self, world, label):
+        self.world, self.label, self.memo = world, label, {}
+        columns = list(world.frame_columns)
+        self.first = [columns.index(n) for n in world.group_columns]
+
+    def known(self, values):
+        """Levels of the groups, -1 where not known."""
+        return tuple(np.nan_to_num(values[self.first], nan=-1).astype(int))
+
+    def cells(self, known, y):
+        world = self.world
+        match = ((world.cell_levels == known) | (np.array(known) < 0)).all(axis=1)
+        if self.label:
+            match &= world.cell_label == y
+        return np.flatnonzero(match)
+
+    def q(self, known, acquired, y):
+        """(G + 1, 2): expected costs to go of each action, its own price included."""
+        key = (known, acquired, y if self.label else None)
+        if key in self.memo:
+            return self.memo[key]
+        world = self.world
+        cells = self.cells(known, y)
+        mass = world.cell_mass[cells] / world.cell_mass[cells].sum()
+        out = np.zeros((world.n_groups + 1, 2))
+        for i, m in zip(cells, mass, strict=True):
+            row = world.values(world.cell_levels[i])
+            out[-1, 1] += m * world.stop_cost(row, world.cell_label[i], acquired)
+            for a in np.flatnonzero(~np.array(acquired)):
+                seen = tuple(world.cell_levels[i][g] if g == a else k for g, k in enumerate(known))
+                grown = tuple(bool(s) or g == a for g, s in enumerate(acquired))
+                out[a] += m * self.v(seen, grown, world.cell_label[i])
+        out[:-1, 0] += np.where(acquired, 0.0, world.prices)
+        self.memo[key] = out
+        return out
+
+    def v(self, known, acquired, y):
+        world = self.world
+        row = world.values(np.maximum(known, 0))
+        p = world.policy.of(world.seen(row, acquired), acquired)
+        wanted = p > 0
+        return p[wanted] @ self.q(known, acquired, y)[wanted]
+
+    def function(self, values, acquired, labels):
+        return np.array(
+            [
+                self.q(self.known(v), tuple(bool(s) for s in a), y)
+                for v, a, y in zip(values, acquired, labels, strict=True)
+            ]
+        )
+
+    def root(self, values, labels):
+        world = self.world
+        out = []
+        free = tuple(bool(f) for f in ~world.costly)
+        for v, y in zip(values, labels, strict=True):
+            known = self.known(v)
+            cells = self.cells(known, y)
+            mass = world.cell_mass[cells] / world.cell_mass[cells].sum()
+            total = np.zeros(2)
+            for i, m in zip(cells, mass, strict=True):
+                seen = tuple(world.cell_levels[i][g] if free[g] else k for g, k in enumerate(known))
+                total += m * self.v(seen, free, world.cell_label[i])
+            out.append(total)
+        return np.array(out)
+
+
 def hajek(rows):
     """Normalised estimates from the rows of `World.weighted_row`, written out."""
     mean = {k: np.mean([r[k] for r in rows], axis=0) for k in rows[0]}

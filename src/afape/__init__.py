@@ -7,6 +7,7 @@ if TYPE_CHECKING:
     from .agents import AcquireAll, AcquireNone, DecisionRule, FixedOrder, Policy, RandomSubset
     from .bootstrap import Bootstrap
     from .classifiers import Classifier, ImputedClassifier
+    from .comparison import Comparison, compare
     from .data import Problem, Retrospective
     from .estimators import Estimate, Support
     from .evaluation import evaluate, true_cost
@@ -38,6 +39,7 @@ __all__ = [
     "Bootstrap",
     "Classifier",
     "ClippedWeightsWarning",
+    "Comparison",
     "DecisionRule",
     "Estimate",
     "Evaluation",
@@ -64,6 +66,7 @@ __all__ = [
     "ValueFallbackWarning",
     "ValueRegressor",
     "WalkOptions",
+    "compare",
     "evaluate",
     "true_cost",
 ]
@@ -73,6 +76,7 @@ _HOMES = {
     ".agents": "AcquireAll AcquireNone DecisionRule FixedOrder Policy RandomSubset",
     ".bootstrap": "Bootstrap",
     ".classifiers": "Classifier ImputedClassifier",
+    ".comparison": "Comparison compare",
     ".data": "Problem Retrospective",
     ".estimators": "Estimate Support",
     ".evaluation": "evaluate true_cost",

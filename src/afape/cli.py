@@ -94,27 +94,56 @@ def _signed(distance: float) -> str:
     return f"{round(distance, 3) + 0.0:+.3f}"
 
 
+Draws = Annotated[int, typer.Option(min=2, help="Data sets to draw.")]
+Rows = Annotated[int, typer.Option(min=50, help="Rows of each.")]
+Jobs = Annotated[int, typer.Option(min=1, help="Processes.")]
+Out = Annotated[Path, typer.Option(help="Folder for results; a study found there is resumed.")]
+
+
 @study.command()
-def coverage(
-    draws: Annotated[int, typer.Option(min=2, help="Data sets to draw.")] = 2000,
-    rows: Annotated[int, typer.Option(min=50, help="Rows of each.")] = 2000,
-    jobs: Annotated[int, typer.Option(min=1, help="Processes.")] = 1,
-    out: Annotated[Path, typer.Option(help="Folder for results; a study found there is resumed.")] = Path(
-        "studies/coverage"
-    ),
-) -> None:
+def coverage(draws: Draws = 2000, rows: Rows = 2000, jobs: Jobs = 1, out: Out = Path("studies/coverage")) -> None:
     """Count how often the intervals contain the truth, over many drawn data sets."""
+    _study("coverage_study", out, n_draws=draws, n_rows=rows, n_jobs=jobs)
+
+
+@study.command()
+def bootstrap(draws: Draws = 200, rows: Rows = 2000, jobs: Jobs = 1, out: Out = Path("studies/bootstrap")) -> None:
+    """Compare the refitting bootstrap with the frozen one."""
+    _study("bootstrap_study", out, n_draws=draws, n_rows=rows, n_jobs=jobs)
+
+
+@study.command()
+def robustness(draws: Draws = 100, rows: Rows = 10_000, jobs: Jobs = 1, out: Out = Path("studies/robustness")) -> None:
+    """Make propensity or action values wrong, and see which estimators survive."""
+    _study("robustness_study", out, n_draws=draws, n_rows=rows, n_jobs=jobs)
+
+
+@study.command()
+def values(draws: Draws = 100, rows: Rows = 2000, jobs: Jobs = 1, out: Out = Path("studies/values")) -> None:
+    """Measure regressors for action values, with and without the label."""
+    _study("values_study", out, n_draws=draws, n_rows=rows, n_jobs=jobs)
+
+
+def _study(name: str, out: Path, **arguments: int) -> None:
     console = Console()
     with _bar(console) as tell:
         tell("loading", 0, 1)
-        from .experiments.coverage import coverage_study
+        from .experiments import studies
 
-        summary = coverage_study(
-            out, n_draws=draws, n_rows=rows, n_jobs=jobs, progress=lambda done, todo: tell("batches", done, todo)
-        )
-    columns = ["policy", "estimator", "target", "bias", "bias_mc_error", "rmse", "mean_std_error", "coverage"]
-    console.print(summary[columns].to_string(index=False, float_format="{:.4g}".format))
-    console.print(f"Written to {out}: summary.csv, README.md, coverage.svg")
+        summary = getattr(studies, name)(out, progress=lambda done, todo: tell("batches", done, todo), **arguments)
+    columns = [
+        "setting",
+        "policy",
+        "estimator",
+        "target",
+        "bias",
+        "bias_mc_error",
+        "rmse",
+        "mean_std_error",
+        "coverage",
+    ]
+    console.print(summary[columns].to_string(index=False, float_format="{:.4g}".format), soft_wrap=True)
+    console.print(f"Written to {out}: {', '.join(sorted(f.name for f in out.iterdir() if f.is_file()))}")
 
 
 @contextmanager

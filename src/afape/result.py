@@ -74,7 +74,7 @@ class Evaluation:
                         "normalizer": outcome.normalizer,
                         "clipped": outcome.clipped,
                         "error": "" if estimate is None else outcome.error,
-                        "note": f"not estimable: {outcome.reason}" if outcome.reason else "",
+                        "note": _note(outcome),
                     }
                 )
         return pd.DataFrame(lines)
@@ -116,6 +116,14 @@ class Evaluation:
         from html import escape
 
         return f"<p>{escape(self._heading())}</p>{self._shown().to_html(index=False, border=0)}"
+
+
+def _note(outcome: Outcome) -> str:
+    if outcome.reason:
+        return f"not estimable: {outcome.reason}"
+    if outcome.lost:
+        return f"{outcome.lost} of {outcome.replicates} replicates lost a set"
+    return ""
 
 
 def _plain(frame: pd.DataFrame) -> list[dict[str, Any]]:

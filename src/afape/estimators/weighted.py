@@ -58,7 +58,7 @@ class WeightedEstimator:
         self.sums = np.zeros((len(data), 1, formula.n_quantities))  # grows with the depth of the walk
         propensity = view.propensity
         stackable = isinstance(propensity, ChainPropensity) and propensity.estimator is None
-        self.scores = StackedScores(propensity) if stackable else None  # type: ignore[arg-type]
+        self.scores = StackedScores(propensity, self.row_weight) if stackable else None  # type: ignore[arg-type]
         self.unbounded = False  # whether a recorded set has probability 0
         self.clipped = 0
         self.largest_weight = 0.0

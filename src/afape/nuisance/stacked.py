@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from ..arrays import Bools, Floats, Ints
+from ..arrays import Bools, Floats, Ints, tally
 from .chain import ChainPropensity, lines_of
 
 __all__ = ["StackedScores"]
@@ -23,8 +23,9 @@ class StackedScores:
     with score s and information A of the fit (`LogisticFit`).
     """
 
-    def __init__(self, propensity: ChainPropensity) -> None:
+    def __init__(self, propensity: ChainPropensity, row_weight: Floats) -> None:
         self.propensity = propensity
+        self._share = tally(propensity.fold, row_weight, propensity.n_folds) / row_weight.sum()
         self._derivative: dict[tuple[tuple[int, ...], int], Floats] = {}  # (K, T, Q, p)
 
     def add(self, rows: Ints, sets: Bools, index: Ints, depth: Ints, weighted: Floats) -> None:
@@ -61,10 +62,14 @@ class StackedScores:
         out = np.zeros((len(directions), len(chain.fold)))
         for key, derivative in self._derivative.items():
             factor = chain.factor(key)
+            # The folds estimate one and the same derivative per row, so pool it: a fifth of the noise.
+            fitted = np.array([fit is not None for fit in factor.fits])
+            share = self._share * fitted
+            pooled = np.einsum("etq,tqp->ep", directions[:, : derivative.shape[1]], derivative[fitted].sum(axis=0))
             for k, fit in enumerate(factor.fits):
-                if fit is None:
+                if fit is None or share[k] == 0:
                     continue
-                d = np.einsum("etq,tqp->ep", directions[:, : derivative.shape[1]], derivative[k])
+                d = pooled * (share[k] / share.sum())
                 used = factor.training(k)
                 # All rows at once, then a mask: quicker than picking rows out and putting them back.
                 residual = used * (factor.outcome - factor.fitted(k))
