@@ -204,7 +204,7 @@ def values_study(
             "augment_label": label,
             "estimators": estimators,
         }
-        for preset in ("quadratic", "boosting", "network")
+        for preset in ("quadratic", "boosting")
         for label in (True, False)
     }
     summary = _run(out, StudyDraw(n_rows, settings), n_draws, n_jobs, progress, batch=4)

@@ -80,7 +80,7 @@ class QuadraticRidge(RegressorMixin, BaseEstimator):  # type: ignore[misc]
 def _network() -> Any:
     # Two hidden layers of 16, ReLU, learning rate 0.001: the paper's. Blanks become the mean; indicators tell.
     network = MLPRegressor(
-        hidden_layer_sizes=(16, 16), learning_rate_init=0.001, max_iter=300, early_stopping=True, random_state=0
+        hidden_layer_sizes=(16, 16), learning_rate_init=0.001, max_iter=2000, early_stopping=True, random_state=0
     )
     return make_pipeline(StandardScaler(), SimpleImputer(strategy="constant", fill_value=0.0), network)
 

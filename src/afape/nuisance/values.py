@@ -278,7 +278,8 @@ class _Model:
         if isinstance(model, np.ndarray):
             return np.broadcast_to(model, (len(X), self.n_targets))
         models = model if isinstance(model, list) else [model]
-        found = np.column_stack([np.asarray(m.predict(X), dtype=float).reshape(len(X), -1) for m in models])
+        answers = [np.asarray(m.predict(X), dtype=float) for m in models]
+        found = np.column_stack(answers) if all(len(a) == len(X) for a in answers) else answers[0]
         if found.shape != (len(X), self.n_targets) or not np.isfinite(found).all():
             raise ValueError(
                 f"The regressor {type(self.spec.estimator).__name__} must predict {self.n_targets} finite number(s) a row, "

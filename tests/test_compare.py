@@ -1,0 +1,102 @@
+"""Several policies on the same rows."""
+
+import numpy as np
+import pytest
+from numpy.testing import assert_allclose
+
+import afape
+from afape.experiments import synthetic_mar, synthetic_policies
+
+
+@pytest.fixture(scope="module")
+def comparison():
+    experiment = synthetic_mar(8000)
+    classifier, data, _ = experiment.parts()
+    return afape.compare(data, synthetic_policies(), classifier, missingness=experiment.missingness), (
+        experiment, classifier, data,
+    )  # fmt: skip
+
+
+def test_each_policy_is_evaluated_as_if_alone(comparison):
+    found, (experiment, classifier, data) = comparison
+    for name, policy in synthetic_policies().items():
+        alone = afape.evaluate(data, policy, classifier, missingness=experiment.missingness)
+        for estimator in ("ipw-semi", "drl-semi", "dm-semi"):
+            assert found[name][estimator]["total"].value == alone[estimator]["total"].value
+    assert len(found.table) == 4 * len(found["Adaptive"].table)
+
+
+def test_differences_are_paired_and_simultaneous(comparison):
+    found, _ = comparison
+    table = found.differences("ipw-semi")
+    assert len(table) == 6
+    estimates = found.estimates("ipw-semi")
+    line = table[(table["policy"] == "Random 10 %") & (table["minus"] == "Random 90 %")].iloc[0]
+    difference = estimates["Random 10 %"] - estimates["Random 90 %"]
+    assert_allclose([line["difference"], line["std_error"]], [difference.value, difference.std_error])
+    critical = (line["upper"] - line["difference"]) / line["std_error"]
+    # more than one interval's 1.96, less than Bonferroni's 2.64 for six pairs
+    assert 2.0 < critical < 2.64
+    assert ((table["p_value"] > 0) & (table["p_value"] <= 1)).all()
+    assert ((table["lower"] > 0) | (table["upper"] < 0)).equals(table["p_value"] < 0.05)
+
+
+def test_ranking_has_its_uncertainty(comparison):
+    found, _ = comparison
+    ranking = found.ranking("drl-semi", "acquisition")
+    assert ranking["policy"].tolist() == ["Random 10 %", "Adaptive", "Random 50 %", "Random 90 %"]
+    assert ranking["rank_lower"].tolist() == [1, 2, 2, 4]  # Adaptive and Random 50 % may be tied
+    assert ranking["rank_upper"].tolist() == [1, 3, 3, 4]
+    total = found.ranking("drl-semi", "total")
+    assert_allclose(total["best"].sum(), 1.0)
+    assert (total["rank_lower"] <= total["rank_upper"]).all()
+    assert "4 policies on" in repr(found)
+
+
+def test_simultaneous_intervals_cover_jointly():
+    """With equal truths, all differences contain 0 in about 95 % of the draws."""
+    from afape.comparison import Comparison
+    from afape.estimators import Estimate, Outcome, Support
+    from afape.result import Evaluation
+
+    rng = np.random.default_rng(0)
+    hits = 0
+    for _ in range(200):
+        noise = rng.normal(size=(3, 300)) + rng.normal(size=300)
+        support = Support(None, 0.0, None, 300, 0)
+        outcomes = [Outcome({"total": Estimate(x.mean(), x - x.mean(), rows="r")}) for x in noise]
+        evaluations = {
+            f"p{k}": Evaluation({"e": outcome}, support, "", "", "", 0.95) for k, outcome in enumerate(outcomes)
+        }
+        table = Comparison(evaluations, 0.95).differences("e")
+        hits += bool(((table["lower"] <= 0) & (table["upper"] >= 0)).all())
+    assert abs(hits / 200 - 0.95) < 4 * np.sqrt(0.95 * 0.05 / 200)
+
+
+def test_estimators_without_errors_ask_for_replicates(comparison):
+    found, (experiment, classifier, data) = comparison
+    with pytest.raises(ValueError, match="call compare with bootstrap"):
+        found.differences("dm-semi")
+    policies = {k: v for k, v in synthetic_policies().items() if k != "Random 90 %"}
+    more = afape.compare(
+        data, policies, classifier, missingness=experiment.missingness, bootstrap=20, estimators=["dm-semi"]
+    )
+    assert more.differences("dm-semi")["std_error"].gt(0).all()
+
+
+@pytest.mark.parametrize("policies", [{}, [afape.AcquireAll()], None])
+def test_bad_policies_are_refused(comparison, policies):
+    _, (experiment, classifier, data) = comparison
+    with pytest.raises(TypeError, match="'policies' must be a mapping"):
+        afape.compare(data, policies, classifier, missingness=experiment.missingness)
+
+
+def test_the_policy_to_blame_is_named(comparison):
+    _, (experiment, classifier, data) = comparison
+    with pytest.raises(TypeError, match=r"policies\['b'\]"):
+        afape.compare(data, {"a": afape.AcquireAll(), "b": 3}, classifier, missingness=experiment.missingness)
+
+
+def test_bad_target_is_refused(comparison):
+    with pytest.raises(ValueError, match="'target' must be one of"):
+        comparison[0].ranking(target="everything")
