@@ -654,7 +654,15 @@ def test_bad_input_is_refused_before_any_model_is_called(bad):
 def test_the_good_input_is_good():
     """Each case above spoils one piece of this, so nothing else can be what is refused."""
     world = World()
-    assert set(world.evaluate().table["estimator"]) == {"imp-mean", "blocking", "cc", "ipw-miss", "ipw-semi"}
+    assert set(world.evaluate().table["estimator"]) == {
+        "imp-mean",
+        "blocking",
+        "cc",
+        "ipw-miss",
+        "ipw-semi",
+        "dm-semi",
+        "drl-semi",
+    }
     assert world.policy.calls > 0
     assert world.classifier.calls > 0
     assert set(world.true_cost()) == {"acquisition", "misclassification", "total"}
@@ -774,8 +782,8 @@ def test_every_row_incomplete_leaves_some_estimators_without_answer(propensity):
     result = world.evaluate(data=world.data(never_complete()), propensity=propensity)
     suffixes = [""] if propensity is None else ["", "-gt"]
     silent = ["cc", *("ipw-miss" + s for s in suffixes)]
-    speaking = ["imp-mean", "blocking", *("ipw-semi" + s for s in suffixes)]
-    assert set(result.table["estimator"]) == {*silent, *speaking}
+    speaking = ["imp-mean", "blocking", *(n + s for n in ("ipw-semi", "drl-semi") for s in suffixes)]
+    assert set(result.table["estimator"]) == {*silent, *speaking, "dm-semi"}
     for name in silent:
         lines = result.table[result.table["estimator"] == name]
         assert lines[["estimate", "std_error", "lower", "upper"]].isna().all(axis=None)

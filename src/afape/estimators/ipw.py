@@ -38,9 +38,15 @@ class InverseProbability:
 
     def __init__(self, prices: Floats, normalize: bool = True, acquisition_weight: str = "before") -> None:
         self.prices, self.normalize, self.acquisition_weight = prices, normalize, acquisition_weight
+        self._last: tuple[WalkTable, Floats] | None = None
 
     def quantities(self, table: WalkTable) -> Floats:
         """Flows, price of the decision and cost of stopping in every state."""
+        if self._last is None or self._last[0] is not table:  # replicates ask about the same table again
+            self._last = table, self._quantities(table)
+        return self._last[1]
+
+    def _quantities(self, table: WalkTable) -> Floats:
         out = np.empty((len(table.row), 4))
         out[:, REACH], out[:, STOP] = table.reach, table.stop_flow
         out[:, _COST] = np.where(table.stop_flow > 0, table.stop_flow * table.cost, 0.0)

@@ -28,7 +28,7 @@ class Factor:
     """P(R_g = 1 | given, R_earlier = 1), one model a fold, each fitted on the rows outside the fold."""
 
     def __init__(self, owner: ChainPropensity, earlier: tuple[int, ...], group: int) -> None:
-        self.eligible = every(owner.data.recorded[:, list(earlier)])
+        self.eligible = every(owner.data.recorded[:, list(earlier)]) if earlier else None  # None: all rows
         self.outcome = owner.data.recorded[:, group]
         self.owner, self.key = owner, (earlier, group)
         n_folds = owner.n_folds
@@ -41,10 +41,10 @@ class Factor:
             [np.zeros(owner.design.shape[1]) if fit is None else fit.coefficients for fit in self.fits]
         )
 
-    def training(self, k: int) -> Bools:
+    def training(self, k: int) -> Ints:
         """Rows that the model of fold k is fitted on."""
-        used = self.eligible if self.owner.row_weight is None else self.eligible & (self.owner.row_weight > 0)
-        return used if self.owner.n_folds == 1 else np.asarray(used & (self.owner.fold != k))
+        rows = self.owner.outside[k]
+        return rows if self.eligible is None else rows[self.eligible[rows]]
 
     def _fit(self, k: int) -> None:
         rows = self.training(k)
@@ -155,8 +155,10 @@ class ChainPropensity:
         self.n_folds = int(fold.max()) + 1
         self.columns = data.values[:, given]
         self.design = logistic_design(self.columns)
+        self.outside = self._outside()
         self.order = canonical_order(data)
         self.factors: dict[tuple[tuple[int, ...], int], Factor] = {}
+        self._sorted: tuple[Ints, list[Ints]] | None = None
 
     def chain(self, required: Bools) -> list[tuple[tuple[int, ...], int]]:
         """Keys of the factors of this set."""
@@ -172,7 +174,9 @@ class ChainPropensity:
     def probability(self, rows: Ints, sets: Bools, index: Ints) -> Floats:
         """P(R >= sets[index] | given) in these rows, before any clipping."""
         out = np.ones(len(rows))
-        for u, lines in enumerate(lines_of(index, len(sets))):
+        if self._sorted is None or self._sorted[0] is not index:  # replicates ask about the same states again
+            self._sorted = index, lines_of(index, len(sets))
+        for u, lines in enumerate(self._sorted[1]):
             for key in self.chain(sets[u]):
                 out[lines] *= self.factor(key).predict(rows[lines])
         return out
@@ -181,7 +185,15 @@ class ChainPropensity:
         """Learn again with these row weights."""
         new = copy(self)
         new.factors, new.row_weight, new.base = {}, row_weight, self
+        new.outside = new._outside()
         return new
+
+    def _outside(self) -> list[Ints]:
+        """Rows that count, outside each fold."""
+        rows = np.arange(len(self.fold)) if self.row_weight is None else np.flatnonzero(self.row_weight > 0)
+        if self.n_folds == 1:
+            return [rows]
+        return [rows[self.fold[rows] != k] for k in range(self.n_folds)]
 
     @property
     def converged(self) -> bool:

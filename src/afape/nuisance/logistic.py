@@ -10,7 +10,7 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
-from scipy.linalg.lapack import dpstrf
+from scipy.linalg.lapack import dpotrf, dpotri, dpstrf
 from scipy.special import expit
 
 from ..arrays import Bools, Floats, Ints, row_dot
@@ -18,7 +18,9 @@ from ..arrays import Bools, Floats, Ints, row_dot
 __all__ = ["LogisticFit", "fit_logistic", "log_odds_variance", "logistic_design"]
 
 _MAX_ITERATIONS = 60
-_TOLERANCE = 1e-16  # of the Newton decrement per row: the squared distance to the optimum, in standard errors, over n
+# Of the Newton decrement, the squared distance to the optimum in standard errors: to rounding, but a bootstrap replicate
+# need not know its optimum better than to a ten-thousandth of its standard error.
+_TOLERANCE, _REPLICATE_TOLERANCE = 1e-14, 1e-8
 
 
 class LogisticFit(NamedTuple):
@@ -65,20 +67,23 @@ def fit_logistic(
     w = np.ones(len(design)) if weight is None else weight
     keep = _independent_columns(design, w)
     z = design if len(keep) == design.shape[1] else design[:, keep]
-    theta, information, converged = _newton(z, outcome.astype(float), w, firth, None if start is None else start[keep])
+    near = None if start is None else start[keep]
+    tolerance = _TOLERANCE if weight is None else _REPLICATE_TOLERANCE
+    theta, covariance, converged = _newton(z, outcome.astype(float), w, firth, near, tolerance)
     inverse = np.zeros((design.shape[1],) * 2)
-    inverse[np.ix_(keep, keep)] = np.linalg.pinv(information, hermitian=True)
+    inverse[np.ix_(keep, keep)] = covariance
     coefficients = np.zeros(design.shape[1])
     coefficients[keep] = theta
     return LogisticFit(coefficients, inverse, converged)
 
 
-def _newton(z: Floats, y: Floats, w: Floats, firth: bool, start: Floats | None) -> tuple[Floats, Floats, bool]:
+def _newton(
+    z: Floats, y: Floats, w: Floats, firth: bool, start: Floats | None, tolerance: float
+) -> tuple[Floats, Floats, bool]:
     """Newton's method, halving a step that does not bring the optimum nearer."""
-    total = w.sum()
     theta = np.zeros(z.shape[1]) if start is None else start
     if start is None:
-        share = (w @ y) / total
+        share = (w @ y) / w.sum()
         theta[0] = np.log(share / (1 - share))
     last, step = np.inf, np.zeros(len(theta))
     for _ in range(_MAX_ITERATIONS):
@@ -86,22 +91,30 @@ def _newton(z: Floats, y: Floats, w: Floats, firth: bool, start: Floats | None) 
         curvature = w * p * (1 - p)
         information = (z * curvature[:, None]).T @ z
         residual = w * (y - p)
+        inverse = _inverse(information)
         if firth:
-            inverse = np.asarray(np.linalg.pinv(information, hermitian=True), dtype=float)
-            leverage = curvature * log_odds_variance(inverse, z)
-            residual += leverage * (0.5 - p)
+            residual += curvature * log_odds_variance(inverse, z) * (0.5 - p)
         gradient = z.T @ residual
-        newton = np.asarray(np.linalg.lstsq(information, gradient, rcond=None)[0], dtype=float)
-        decrement = float(gradient @ newton) / total
-        if decrement <= _TOLERANCE:
-            return theta, information, True
+        newton = inverse @ gradient
+        decrement = float(gradient @ newton)
+        if decrement <= tolerance:
+            return theta, inverse, True
         if not np.isfinite(decrement) or decrement > 4 * last:
             step = step / 2  # overshot: go back half of the way
             theta = theta - step
             continue
         last, step = decrement, newton
         theta = theta + step
-    return theta, information, False
+    return theta, inverse, False
+
+
+def _inverse(information: Floats) -> Floats:
+    """Inverse of the information, or its pseudo-inverse where classes are all but separated."""
+    factor, failed = dpotrf(information)
+    if failed:
+        return np.asarray(np.linalg.pinv(information, hermitian=True), dtype=float)
+    upper, _ = dpotri(factor)
+    return np.asarray(np.triu(upper) + np.triu(upper, 1).T, dtype=float)
 
 
 def log_odds_variance(inverse_information: Floats, design: Floats) -> Floats:

@@ -70,7 +70,8 @@ class StackedScores:
                 if fit is None or share[k] == 0:
                     continue
                 d = pooled * (share[k] / share.sum())
-                used = factor.training(k)
+                used = np.zeros(len(chain.fold))
+                used[factor.training(k)] = 1.0
                 # All rows at once, then a mask: quicker than picking rows out and putting them back.
                 residual = used * (factor.outcome - factor.fitted(k))
                 added = (d @ fit.inverse_information @ chain.design.T) * residual
