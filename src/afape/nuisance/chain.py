@@ -10,10 +10,11 @@ from scipy.special import expit
 
 from ..arrays import Bools, Floats, Ints, every, row_dot
 from ..data import Retrospective
+from ..walk.sets import lines_of
 from .fitting import fit_weighted
 from .logistic import LogisticFit, fit_logistic, log_odds_variance, logistic_design
 
-__all__ = ["ChainPropensity", "Factor", "canonical_order", "lines_of"]
+__all__ = ["ChainPropensity", "Factor", "canonical_order"]
 
 
 def canonical_order(data: Retrospective) -> list[int]:
@@ -199,11 +200,3 @@ class ChainPropensity:
     def converged(self) -> bool:
         """Whether every logistic fit so far converged."""
         return all(f is None or f.converged for factor in self.factors.values() for f in factor.fits)
-
-
-def lines_of(index: Ints, n_sets: int) -> list[Ints]:
-    """Lines of each set, in one sort."""
-    if n_sets == 0:
-        return []
-    order = np.argsort(index, kind="stable")
-    return np.split(order, np.cumsum(np.bincount(index, minlength=n_sets))[:-1])

@@ -5,7 +5,8 @@ from __future__ import annotations
 import numpy as np
 
 from ..arrays import Bools, Floats, Ints, tally
-from .chain import ChainPropensity, lines_of
+from ..walk.sets import lines_of
+from .chain import ChainPropensity
 
 __all__ = ["StackedScores"]
 

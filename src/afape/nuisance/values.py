@@ -9,7 +9,7 @@ import numpy as np
 from ..arrays import Bools, Floats, Ints, tally
 from ..data import Retrospective
 from ..walk import FREE, WalkTable
-from ..walk.sets import unique_sets
+from ..walk.sets import lines_of, unique_sets
 from .fitting import fit_weighted
 from .regressors import ValueRegressor
 
@@ -238,8 +238,7 @@ class _Model:
             self.parts[b""] = keep, self._fit(X[:, keep], target, weight)
             return
         kinds, index = unique_sets(np.column_stack([features.acquired, actions]))
-        for u, kind in enumerate(kinds):
-            lines = np.flatnonzero(index == u)
+        for kind, lines in zip(kinds, lines_of(index, len(kinds)), strict=True):
             known = ~np.isnan(features.values[lines[0]])
             X = np.column_stack([features.values[lines][:, known], features.label[lines]])
             part = None if weight is None else weight[lines]
@@ -265,11 +264,10 @@ class _Model:
             keep, model = self.parts[b""]
             return self._ask(model, self._pooled(features, actions)[:, keep])
         kinds, index = unique_sets(np.column_stack([features.acquired, actions]))
-        for u, kind in enumerate(kinds):
+        for kind, lines in zip(kinds, lines_of(index, len(kinds)), strict=True):
             if (found := self.parts.get(kind.tobytes())) is None:
                 continue
             known, model = found
-            lines = np.flatnonzero(index == u)
             X = np.column_stack([features.values[lines][:, known], features.label[lines]])
             out[lines] = self._ask(model, X)
         return out

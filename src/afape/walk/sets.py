@@ -7,7 +7,7 @@ from numpy.typing import NDArray
 
 from ..arrays import Bools, Ints, any_of
 
-__all__ = ["merge", "pack", "unique_sets"]
+__all__ = ["lines_of", "merge", "pack", "unique_sets"]
 
 
 def pack(sets: Bools) -> NDArray[np.uint64]:
@@ -50,3 +50,11 @@ def unique_sets(sets: Bools) -> tuple[Bools, Ints]:
     else:
         _, first, inverse = np.unique(words, axis=0, return_index=True, return_inverse=True)
     return sets[first], inverse.reshape(-1)
+
+
+def lines_of(index: Ints, n_sets: int) -> list[Ints]:
+    """Lines of each set, in one sort."""
+    if n_sets == 0:
+        return []
+    order = np.argsort(index, kind="stable")
+    return np.split(order, np.cumsum(np.bincount(index, minlength=n_sets))[:-1])
