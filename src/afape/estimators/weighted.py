@@ -57,7 +57,7 @@ class WeightedEstimator:
         self.row_weight = np.ones(len(data)) if row_weight is None else row_weight
         self.sums = np.zeros((len(data), 1, formula.n_quantities))  # grows with the depth of the walk
         propensity = view.propensity
-        stackable = isinstance(propensity, ChainPropensity) and propensity.estimator is None
+        stackable = isinstance(propensity, ChainPropensity) and propensity.stacked
         self.scores = StackedScores(propensity, self.row_weight) if stackable else None  # type: ignore[arg-type]
         self.unbounded = False  # whether a recorded set has probability 0
         self.clipped = 0

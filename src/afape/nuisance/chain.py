@@ -153,6 +153,7 @@ class ChainPropensity:
         self.data, self.fold, self.estimator = data, fold, estimator
         self.row_weight, self.base = row_weight, base
         self.independent, self.min_propensity = independent, min_propensity
+        self.stacked = estimator is None  # whether the models have a score that standard errors can use
         self.n_folds = int(fold.max()) + 1
         self.columns = data.values[:, given]
         self.design = logistic_design(self.columns)

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from ..arrays import Bools, Floats, Ints, any_of
 from ..data import Retrospective
+from ..walk.sets import lines_of, unique_sets
 
 __all__ = ["BoundKnownPropensity", "KnownPropensity"]
 
@@ -29,12 +30,66 @@ class KnownPropensity:
             raise TypeError(f"'function' must be callable, but is {type(function).__name__}.")
         self.function = function
 
+    @staticmethod
+    def from_arrays(arrays: Mapping[str | tuple[str, ...], ArrayLike]) -> KnownPropensity:
+        """Probabilities fitted elsewhere, as arrays.
+
+        Parameters
+        ----------
+        arrays : mapping from groups to ndarray of shape (n,)
+            For each set of groups that the policy reaches, by a name or a tuple of names, the probability in each row
+            of the data that all of them are recorded. Groups that are always recorded may be left out of the key.
+        """
+        return _PropensityArrays(arrays)
+
     def bind(self, data: Retrospective) -> BoundKnownPropensity:
         """Bind to these records."""
         return BoundKnownPropensity(self, data)
 
     def __repr__(self) -> str:
         return f"KnownPropensity({getattr(self.function, '__name__', type(self.function).__name__)})"
+
+
+class _PropensityArrays(KnownPropensity):
+    def __init__(self, arrays: Mapping[str | tuple[str, ...], ArrayLike]) -> None:
+        if not isinstance(arrays, Mapping):
+            raise TypeError(f"'arrays' must be a mapping from groups to arrays, not {type(arrays).__name__}.")
+        self.arrays = arrays
+
+    def bind(self, data: Retrospective) -> BoundKnownPropensity:
+        """Check names and lengths against these records."""
+        by_set: dict[bytes, Floats] = {}
+        for key, values in self.arrays.items():
+            names = (key,) if isinstance(key, str) else tuple(key)
+            required = np.zeros(data.problem.n_groups, dtype=bool)
+            required[data.problem.group_index(names, "arrays")] = True
+            column = np.asarray(values, dtype=float)
+            if column.shape != (len(data),):
+                raise ValueError(
+                    f"'arrays' must have one value a row, shape ({len(data)},), but {names} has shape {column.shape}."
+                )
+            by_set[(required & ~data.always_recorded).tobytes()] = column
+
+        def lookup(rows: Ints, required: Bools) -> Floats:
+            out = np.empty(len(rows))
+            for lines, kind in _by_kind(required):
+                if kind.tobytes() not in by_set:
+                    names = [data.problem.group_names[g] for g in np.flatnonzero(kind)]
+                    raise ValueError(f"'arrays' must cover every set that the policy reaches, but lack {names}.")
+                out[lines] = by_set[kind.tobytes()][rows[lines]]
+            return out
+
+        bound = BoundKnownPropensity(self, data)
+        bound.ask = lookup
+        return bound
+
+    def __repr__(self) -> str:
+        return "KnownPropensity.from_arrays(...)"
+
+
+def _by_kind(required: Bools) -> list[tuple[Ints, Bools]]:
+    kinds, index = unique_sets(required)
+    return list(zip(lines_of(index, len(kinds)), kinds, strict=True))
 
 
 class BoundKnownPropensity:
@@ -44,8 +99,11 @@ class BoundKnownPropensity:
     learned = False
 
     def __init__(self, propensity: KnownPropensity, data: Retrospective) -> None:
-        self.function, self.name = propensity.function, repr(propensity)
+        self.name = repr(propensity)
         self.data, self.sometimes = data, ~data.always_recorded
+        self.ask: Callable[[Ints, Bools], ArrayLike] = lambda rows, required: propensity.function(
+            data.values[rows], required
+        )
 
     def refit(self, row_weight: Floats) -> BoundKnownPropensity:
         """What is known stays as it is."""
@@ -58,7 +116,7 @@ class BoundKnownPropensity:
         ask = np.flatnonzero(any_of(required)[index])
         if len(ask) == 0:
             return out
-        answer = self.function(self.data.values[rows[ask]], required[index[ask]])
+        answer = self.ask(rows[ask], required[index[ask]])
         try:
             p = np.asarray(answer, dtype=float)
         except (TypeError, ValueError) as error:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -10,6 +10,7 @@ from numpy.typing import ArrayLike
 from ..arrays import Bools, Floats, Ints, tally
 from ..data import Retrospective
 from ..walk import FREE, WalkTable
+from ..walk.sets import lines_of
 from .values import ACQUISITION, MISCLASSIFICATION, TableValues
 
 __all__ = ["KnownValues"]
@@ -39,24 +40,45 @@ class KnownValues:
             raise TypeError("'function' and 'root' of KnownValues must be callable.")
         self.function, self.root = function, root
 
+    @staticmethod
+    def from_arrays(arrays: Mapping[str | tuple[str, ...], ArrayLike], root: ArrayLike | None = None) -> KnownValues:
+        """Action values fitted elsewhere, as arrays.
+
+        Parameters
+        ----------
+        arrays : mapping from acquired groups to ndarray of shape (n, G + 1, 2)
+            For each set that the policy reaches, by the names of its costly groups (``()`` for none), what ``function``
+            would return for every row of the data.
+        root : ndarray of shape (n, 2), optional
+            What ``root`` would return.
+        """
+        return _ValueArrays(arrays, root)
+
+    def _action_values(self, data: Retrospective, table: WalkTable, seen: Floats, labels: Ints) -> Floats:
+        shape = (len(table.row), data.problem.n_groups + 1, 2)
+        return self._checked(self.function(seen, table.acquired.copy(), labels), shape)
+
+    def _root_values(self, seen: Floats, labels: Ints, rows: Ints) -> Floats:
+        if self.root is None:
+            raise ValueError(
+                "KnownValues needs 'root' here, because a free group is not always recorded: the expected costs before the "
+                "free groups are revealed."
+            )
+        return self._checked(self.root(seen, labels), (len(rows), 2))
+
     def values(self, data: Retrospective, table: WalkTable, given: Ints) -> TableValues:
         """Ask about every state of the table."""
         n_groups, m = data.problem.n_groups, len(table.row)
         known = table.acquired[:, data.column_group] | np.isin(np.arange(len(data.columns)), given)
         seen = np.where(known, data.values[table.row], np.nan)
         labels = data.labels[table.row]
-        q = self._checked(self.function(seen, table.acquired.copy(), labels), (m, n_groups + 1, 2))
+        q = self._action_values(data, table, seen, labels)
         edge = q[table.edge_state, np.where(table.edge_group == FREE, n_groups, table.edge_group)]
         edge[:, ACQUISITION] -= np.where(table.edge_group == FREE, 0.0, data.problem.prices[table.edge_group])
         forced = table.edge_group == FREE
         if forced.any():
-            if self.root is None:
-                raise ValueError(
-                    "KnownValues needs 'root' here, because a free group is not always recorded: the expected costs before "
-                    "the free groups are revealed."
-                )
             at = table.edge_state[forced]
-            edge[forced] = self._checked(self.root(seen[at], labels[at]), (len(at), 2))
+            edge[forced] = self._root_values(seen[at], labels[at], table.row[at])
         stop = np.where(table.stop > 0, q[:, n_groups, MISCLASSIFICATION], 0.0)
         if not (np.isfinite(edge).all() and np.isfinite(stop).all()):
             raise ValueError("KnownValues must be finite for every action that the policy wants, but some are not.")
@@ -73,3 +95,35 @@ class KnownValues:
         if found.shape != shape:
             raise ValueError(f"KnownValues must return shape {shape}, but returned {found.shape}.")
         return found
+
+
+class _ValueArrays(KnownValues):
+    def __init__(self, arrays: Mapping[str | tuple[str, ...], ArrayLike], root: ArrayLike | None) -> None:
+        if not isinstance(arrays, Mapping):
+            raise TypeError(f"'arrays' must be a mapping from acquired groups to arrays, not {type(arrays).__name__}.")
+        self.arrays, self.root_array = arrays, root
+        self.root = None
+
+    def _action_values(self, data: Retrospective, table: WalkTable, seen: Floats, labels: Ints) -> Floats:
+        problem = data.problem
+        shape = (len(data), problem.n_groups + 1, 2)
+        by_set: dict[bytes, Floats] = {}
+        for key, given in self.arrays.items():
+            names = (key,) if isinstance(key, str) else tuple(key)
+            acquired = problem.free.copy()
+            acquired[problem.group_index(names, "arrays")] = True
+            by_set[acquired.tobytes()] = self._checked(given, shape)
+        out = np.full((len(table.row), *shape[1:]), np.nan)
+        for acquired, lines in zip(table.sets, lines_of(table.set_index, len(table.sets)), strict=True):
+            found = by_set.get(acquired.tobytes())
+            if found is not None:
+                out[lines] = found[table.row[lines]]
+            elif acquired.any() or not problem.free.any():
+                lacking = [problem.group_names[g] for g in np.flatnonzero(acquired & ~problem.free)]
+                raise ValueError(f"'arrays' must cover every set that the policy reaches, but lack {tuple(lacking)}.")
+        return out
+
+    def _root_values(self, seen: Floats, labels: Ints, rows: Ints) -> Floats:
+        if self.root_array is None:
+            return super()._root_values(seen, labels, rows)
+        return np.asarray(self.root_array, dtype=float)[rows]

@@ -47,11 +47,15 @@ class LearnedPropensity:
         more than 64 models a fold; "independent" takes groups as independent, for those who know that they are.
     min_propensity : float
         Smaller probabilities are raised to this, counted, and warned of.
+    stacked : bool
+        Whether standard errors account for the learning, where the model has a score. False treats the propensity as if
+        it had been known, which makes intervals too wide.
     """
 
     estimator: Any = None
     method: str = "auto"
     min_propensity: float = 1e-3
+    stacked: bool = True
 
     def __post_init__(self) -> None:
         if self.method not in _METHODS:
@@ -79,7 +83,9 @@ class LearnedPropensity:
         if method == "autoregressive":
             return AutoregressivePropensity(data, given, fold, self.min_propensity)
         independent = method == "independent"
-        return ChainPropensity(data, given, fold, self.estimator, independent, self.min_propensity)
+        chain = ChainPropensity(data, given, fold, self.estimator, independent, self.min_propensity)
+        chain.stacked = self.stacked and self.estimator is None
+        return chain
 
     def _too_many(self, data: Retrospective, asked: Bools) -> bool:
         order = canonical_order(data)
