@@ -33,7 +33,10 @@ bench: $(VENV)/.test
 	$(BIN)/python benchmarks/bench.py
 
 study: $(VENV)/.test
-	$(BIN)/afape study coverage --jobs $(JOBS) --out studies/coverage
+	$(BIN)/afape study coverage --jobs $(JOBS)
+	$(BIN)/afape study bootstrap --draws 120 --jobs $(JOBS)
+	$(BIN)/afape study robustness --draws 40 --jobs $(JOBS)
+	$(BIN)/afape study values --draws 60 --jobs $(JOBS)
 
 clean:
 	rm -rf $(VENV) build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis src/*.egg-info

@@ -11,7 +11,8 @@ from typer.testing import CliRunner
 from afape.cli import app
 
 ROOT = Path(__file__).parents[1]
-COMMANDS = [["demo"], ["study", "coverage"]]
+STUDIES = ["coverage", "bootstrap", "robustness", "values"]
+COMMANDS = [["demo"], *(["study", name] for name in STUDIES)]
 
 
 @pytest.mark.parametrize("command", COMMANDS, ids=" ".join)
@@ -31,14 +32,18 @@ def test_demo_prints_every_policy_and_estimator():
     assert "…" not in result.output
 
 
-def test_coverage_study_writes_data_page_and_figure(tmp_path):
-    arguments = ["study", "coverage", "--draws", "3", "--rows", "300", "--out", str(tmp_path)]
+@pytest.mark.parametrize("name", STUDIES)
+def test_studies_write_data_and_a_page(tmp_path, name):
+    arguments = ["study", name, "--draws", "2", "--rows", "400", "--out", str(tmp_path)]
     result = CliRunner().invoke(app, arguments)
     assert result.exit_code == 0, result.output
     summary = pd.read_csv(tmp_path / "summary.csv")
-    assert set(summary["draws"]) == {3}
-    assert (tmp_path / "coverage.svg").stat().st_size > 1000
-    assert "--draws 3 --rows 300" in (tmp_path / "README.md").read_text()
+    assert set(summary["draws"]) == {2}
+    page = (tmp_path / "README.md").read_text()
+    assert f"afape study {name} --draws 2 --rows 400" in page
+    for figure in tmp_path.glob("*.svg"):
+        assert figure.stat().st_size > 1000
+        assert figure.name in page
 
 
 def test_help_does_not_wait_for_scikit_learn():

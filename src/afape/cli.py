@@ -72,16 +72,17 @@ def _print_demo(console: Console, table: pd.DataFrame) -> None:
         shown.add_row(f"[bold]{policy}[/]", f"[bold]{truth:.3f}[/]", "[bold]the truth[/]")
         for estimator in table["estimator"].unique():
             total, acquisition, wrong = (lines[policy, estimator, target] for target in _TARGETS)
-            covers = total["lower"] <= truth <= total["upper"]
+            misses = truth < total["lower"] or truth > total["upper"]  # false where there is no interval
+            interval = f"{total['lower']:.3f} to {total['upper']:.3f}"
             shown.add_row(
                 f" {estimator}",
                 f"{total['estimate']:.3f}",
-                f"{total['lower']:.3f} to {total['upper']:.3f}",
+                "bootstrap only" if total["lower"] != total["lower"] else interval,
                 _signed(total["distance"]),
                 _signed(acquisition["distance"]),
                 _signed(wrong["distance"]),
                 f"{total['ess']:,.0f}",
-                style=None if covers else "red",
+                style="red" if misses else None,
             )
     console.print(shown)
     console.print(
