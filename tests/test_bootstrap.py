@@ -135,6 +135,23 @@ def test_bootstrap_of_a_mean_has_its_standard_error():
     assert_allclose(found.of("m", "t").std(), x.std() / np.sqrt(200), rtol=4 / np.sqrt(2 * 2000))
 
 
+def test_replicates_of_other_seeds_are_not_paired(parts):
+    a, b = (run(parts, bootstrap=4, estimators=["dm-semi"], random_state=s)["dm-semi"]["total"] for s in (0, 1))
+    assert (a - b).replicates is None
+
+
+def test_one_cluster_cannot_be_resampled():
+    frame = pd.DataFrame({"a": [1.0, 2.0, 3.0, 4.0], "y": [0, 1, 0, 1], "who": 1})
+    data = afape.Retrospective(frame, afape.Problem({"a": ["a"]}, {"a": 1.0}, "y", 1.0), cluster="who")
+
+    class Zero:
+        def predict(self, values, acquired):
+            return np.zeros(len(values), dtype=int)
+
+    with pytest.raises(ValueError, match="'bootstrap' needs at least two clusters"):
+        afape.evaluate(data, afape.AcquireAll(), Zero(), missingness=afape.MCAR(), n_folds=1, bootstrap=10)
+
+
 @pytest.mark.parametrize("n", [-1, 1.5, "many"])
 def test_bad_numbers_of_replicates_are_refused(parts, n):
     with pytest.raises(ValueError, match="'n_replicates' must be a whole number"):

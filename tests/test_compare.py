@@ -45,8 +45,7 @@ def test_ranking_has_its_uncertainty(comparison):
     found, _ = comparison
     ranking = found.ranking("drl-semi", "acquisition")
     assert ranking["policy"].tolist() == ["Random 10 %", "Adaptive", "Random 50 %", "Random 90 %"]
-    assert ranking["rank_lower"].tolist() == [1, 2, 2, 4]  # Adaptive and Random 50 % may be tied
-    assert ranking["rank_upper"].tolist() == [1, 3, 3, 4]
+    assert ranking["rank_lower"].tolist() == ranking["rank_upper"].tolist() == [1, 2, 3, 4]
     total = found.ranking("drl-semi", "total")
     assert_allclose(total["best"].sum(), 1.0)
     assert (total["rank_lower"] <= total["rank_upper"]).all()
@@ -100,3 +99,58 @@ def test_the_policy_to_blame_is_named(comparison):
 def test_bad_target_is_refused(comparison):
     with pytest.raises(ValueError, match="'target' must be one of"):
         comparison[0].ranking(target="everything")
+
+
+def test_replicates_of_compared_policies_are_paired(comparison):
+    _, (experiment, classifier, data) = comparison
+    same = {"a": afape.RandomSubset(0.5), "b": afape.RandomSubset(0.5)}
+    found = afape.compare(
+        data, same, classifier, missingness=experiment.missingness, bootstrap=5, estimators=["dm-semi"]
+    )
+    a, b = (found[name]["dm-semi"]["total"].replicates for name in same)
+    assert (a == b).all()
+    line = found.differences("dm-semi").iloc[0]
+    assert line["difference"] == line["std_error"] == 0
+    assert line["p_value"] == 1
+
+
+def test_costs_that_are_known_exactly_do_not_widen_the_others(comparison):
+    """Acquisition of AcquireNone and AcquireAll is certain: their difference has no error, and p is as small as can be."""
+    _, (experiment, classifier, data) = comparison
+    policies = {"none": afape.AcquireNone(), "all": afape.AcquireAll(), "half": synthetic_policies()["Adaptive"]}
+    found = afape.compare(data, policies, classifier, missingness=experiment.missingness, estimators=["ipw-semi"])
+    table = found.differences("ipw-semi", "acquisition").set_index(["policy", "minus"])
+    certain = table.loc[("none", "all")]
+    assert_allclose(certain[["difference", "lower", "upper"]].astype(float), -2.0, rtol=1e-9)
+    assert certain["p_value"] < 1e-3
+    other = table.loc[("none", "half")]
+    critical = (other["upper"] - other["difference"]) / other["std_error"]
+    assert 1.9 < critical < 2.1  # one uncertain cost in all the pairs
+
+
+@pytest.mark.filterwarnings("ignore::afape.ValueFallbackWarning")
+@pytest.mark.filterwarnings("ignore::afape.NormalizerWarning")
+def test_policies_without_an_answer_are_left_out():
+    import pandas as pd
+
+    rng = np.random.default_rng(0)
+    b = np.where(rng.random(60) < 0.5, 1.0, np.nan)
+    c = np.where(np.isnan(b), 1.0, np.nan)  # b and c never together
+    frame = pd.DataFrame({"a": rng.normal(size=60), "b": b, "c": c, "y": np.arange(60) % 2})
+    problem = afape.Problem({n: [n] for n in "abc"}, {"b": 1.0, "c": 1.0}, "y", 1.0)
+
+    class Zero:
+        def predict(self, values, acquired):
+            return np.zeros(len(values), dtype=int)
+
+    policies = {"none": afape.AcquireNone(), "b": afape.FixedOrder(["b"]), "all": afape.AcquireAll()}
+    with pytest.warns(afape.SupportWarning):
+        found = afape.compare(
+            afape.Retrospective(frame, problem),
+            policies,
+            Zero(),
+            missingness=afape.MCAR(),
+            estimators=["ipw-semi", "dm-semi"],
+        )
+    assert found.ranking("ipw-semi")["policy"].tolist() == ["none", "b"]
+    assert "3 policies on 60 rows" in repr(found)

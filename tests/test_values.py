@@ -40,7 +40,7 @@ def test_every_preset_finds_the_cost(parts, preset, label):
         found = result["drl-semi"][target]
         assert abs(found.value - truth[target].value) < 4 * np.hypot(found.std_error, truth[target].std_error)
         # the direct method leans on its regressions; near the truth, without a promise
-        assert abs(result["dm-semi"][target].value / truth[target].value - 1) < 0.25
+        assert abs(result["dm-semi"][target].value / truth[target].value - 1) < 0.12
 
 
 @pytest.mark.parametrize("world", WORLDS[1:7], ids=lambda w: f"world{w.seed}")
@@ -128,6 +128,28 @@ def test_split_learns_from_some_rows_and_averages_over_the_others(parts):
     assert 1.2 < ratio < 1.7  # half the rows: about the root of two
 
 
+@pytest.mark.filterwarnings("ignore::afape.NormalizerWarning")
+def test_rows_that_only_teach_have_no_say():
+    """In a split, weights of the learning rows by models of the few others are nobody's business."""
+    rng = np.random.default_rng(0)
+    n = 300
+    c = np.where(rng.random(n) < 0.04, 1.0, np.nan)
+    frame = pd.DataFrame({"a": rng.normal(size=n), "c": c, "y": np.arange(n) % 2})
+    data = afape.Retrospective(frame, afape.Problem({"a": ["a"], "c": ["c"]}, {"c": 1.0}, "y", 1.0))
+
+    class Zero:
+        def predict(self, values, acquired):
+            return np.zeros(len(values), dtype=int)
+
+    result = afape.evaluate(
+        data, afape.RandomSubset(0.5), Zero(), missingness=afape.MCAR(), split=0.9, estimators=["ipw-semi", "drl-semi"],
+        propensity=afape.LearnedPropensity(min_propensity=0.0),
+    )  # fmt: skip
+    assert np.isfinite(result["drl-semi"]["total"].value)
+    with pytest.raises(ValueError, match="'n_folds' and 'split' exclude each other"):
+        afape.evaluate(data, afape.AcquireNone(), Zero(), missingness=afape.MCAR(), split=0.5, n_folds=3)
+
+
 def test_own_regressor_and_its_nonsense(parts):
     linear = afape.ValueRegressor(make_pipeline(StandardScaler(), LinearRegression()), pooled=False, multi_output=True)
     assert np.isfinite(run(parts, values=linear)["drl-semi"]["total"].value)
@@ -203,6 +225,9 @@ def test_quadratic_ridge_recovers_a_quadratic():
     X = rng.normal(size=(400, 3))
     y = 1 + X[:, 0] - 2 * X[:, 1] * X[:, 2] + X[:, 2] ** 2
     assert_allclose(QuadraticRidge(1e-9).fit(X, y).predict(X), y, atol=1e-6)
+    assert_allclose(QuadraticRidge(1e-9).fit(1e-10 * X, y).predict(1e-10 * X), y, atol=1e-6)
+    wide = rng.normal(size=(200, 40))
+    assert QuadraticRidge().fit(wide, wide[:, 0]).coef_.shape == (80,)
     both = QuadraticRidge(1e-9).fit(X, np.column_stack([y, -y])).predict(X)
     assert_allclose(both[:, 1], -y, atol=1e-6)
 

@@ -77,7 +77,8 @@ def run_bootstrap(
 
     Replicate b depends on the seed and b alone, so the numbers are the same whatever ``n_jobs``.
     """
-    seeds = seed.spawn(n_replicates)
+    # Not seed.spawn: that counts on from call to call, and policies that are compared must draw the same rows.
+    seeds = [np.random.SeedSequence(seed.entropy, spawn_key=(*seed.spawn_key, b)) for b in range(n_replicates)]
     size = 1 if n_jobs in (None, 1) else max(1, n_replicates // 64)
     batches = [seeds[i : i + size] for i in range(0, n_replicates, size)]
     done: list[Values] = []

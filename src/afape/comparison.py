@@ -52,40 +52,51 @@ class Comparison:
         return table[["policy", *[c for c in table.columns if c != "policy"]]]
 
     def estimates(self, estimator: str, target: str = "total") -> dict[str, Estimate]:
-        """Estimate of each policy."""
+        """Estimate of each policy that has one."""
         if target not in TARGETS:
             raise ValueError(f"'target' must be one of {list(TARGETS)}, but is {target!r}.")
-        return {name: e[estimator][target] for name, e in self.evaluations.items()}
+        found = {name: e[estimator][target] for name, e in self.evaluations.items() if estimator in e}
+        if not found:
+            return {name: e[estimator][target] for name, e in self.evaluations.items()}  # says why
+        return found
 
     def differences(self, estimator: str = "drl-semi", target: str = "total") -> pd.DataFrame:
         """Paired differences of all pairs, with simultaneous intervals.
 
         The intervals hold for all pairs at once: their half-width is the quantile of the largest absolute
         studentised difference under the joint normal law of the estimates (max-t), which is narrower than Bonferroni's
-        because the differences are correlated. ``p_value`` is adjusted in the same way.
+        because the differences are correlated. ``p_value`` is adjusted in the same way. Policies for which the
+        estimator has no answer are left out.
         """
         estimates = self.estimates(estimator, target)
-        pairs = list(combinations(estimates, 2))
-        if not pairs:
-            raise ValueError("Differences need at least two policies.")
-        found = [estimates[a] - estimates[b] for a, b in pairs]
-        errors = np.array([d.std_error for d in found])
-        with np.errstate(invalid="ignore", divide="ignore"):
-            deviations = self._draws(estimates)
-            names = list(estimates)
-            spread = np.column_stack([deviations[:, names.index(a)] - deviations[:, names.index(b)] for a, b in pairs])
-            largest = np.nanmax(np.where(errors > 0, np.abs(spread) / errors, 0.0), axis=1)
-            observed = np.where(errors > 0, np.abs([d.value for d in found]) / errors, 0.0)
+        names, covariance = list(estimates), _covariance(list(estimates.values()))
+        values = np.array([e.value for e in estimates.values()])
+        pairs = np.array(list(combinations(range(len(names)), 2))).reshape(-1, 2)
+        if len(pairs) == 0:
+            raise ValueError("Differences need at least two policies with an answer.")
+        a, b = pairs.T
+        difference = values[a] - values[b]
+        variance = covariance[a, a] + covariance[b, b] - 2 * covariance[a, b]
+        rounding = 1e-12 * max(1.0, float(np.abs(values).max()))
+        errors = np.sqrt(np.maximum(variance, 0.0))
+        errors[errors <= rounding] = 0.0  # costs that are known exactly, up to rounding
+        certain = errors == 0
+        scale = np.where(certain, 1.0, errors)
+        drawn = _draws(covariance)
+        studentised = np.where(certain, 0.0, np.abs(drawn[:, a] - drawn[:, b]) / scale)
+        largest = studentised.max(axis=1)
         critical = float(np.quantile(largest, self.confidence))
+        exceeded = (largest[:, None] >= np.abs(difference) / scale).sum(axis=0)
+        exceeded = np.where(certain, np.where(np.abs(difference) > rounding, 0, len(largest)), exceeded)
         return pd.DataFrame(
             {
-                "policy": [a for a, _ in pairs],
-                "minus": [b for _, b in pairs],
-                "difference": [d.value for d in found],
+                "policy": [names[k] for k in a],
+                "minus": [names[k] for k in b],
+                "difference": difference,
                 "std_error": errors,
-                "lower": [d.value - critical * e for d, e in zip(found, errors, strict=True)],
-                "upper": [d.value + critical * e for d, e in zip(found, errors, strict=True)],
-                "p_value": [(1 + int((largest >= o).sum())) / (1 + len(largest)) for o in observed],
+                "lower": difference - critical * errors,
+                "upper": difference + critical * errors,
+                "p_value": (1 + exceeded) / (1 + len(largest)),
             }
         )
 
@@ -98,7 +109,7 @@ class Comparison:
         estimates = self.estimates(estimator, target)
         names = list(estimates)
         values = np.array([e.value for e in estimates.values()])
-        drawn = values + self._draws(estimates)
+        drawn = values + _draws(_covariance(list(estimates.values())))
         best = np.bincount(drawn.argmin(axis=1), minlength=len(names)) / len(drawn)
         cheaper, dearer = np.zeros(len(names), dtype=int), np.zeros(len(names), dtype=int)
         if len(names) > 1:
@@ -121,33 +132,44 @@ class Comparison:
         )
         return table.sort_values("estimate", ignore_index=True, kind="stable")
 
-    def _draws(self, estimates: dict[str, Estimate]) -> Floats:
-        """Deviations from the joint normal law of the estimates, the same for every call."""
-        listed = list(estimates.values())
-        influences = [e.influence for e in listed if e.influence is not None]
-        if len(influences) == len(listed):
-            n = len(influences[0])
-            sums = np.array([cluster_sums(phi, listed[0].cluster) for phi in influences])
-            m = sums.shape[1]
-            covariance = sums @ sums.T * m / max(m - 1, 1) / n**2
-        else:
-            replicates = [e.replicates for e in listed if e.replicates is not None]
-            if len(replicates) < len(listed):
-                raise ValueError(
-                    "This estimator has no standard errors without replicates; call compare with bootstrap=200 or more."
-                )
-            covariance = np.atleast_2d(np.cov(np.array(replicates)))
-        rng = np.random.default_rng(0)
-        return np.asarray(rng.multivariate_normal(np.zeros(len(listed)), covariance, size=_DRAWS, method="svd"))
-
     def __repr__(self) -> str:
         first = next(iter(self.evaluations.values()))
-        estimator = next((n for n in ("drl-semi", "ipw-semi") if n in first), next(iter(first.outcomes)))
-        shown = self.ranking(estimator).round({"estimate": 4, "best": 3})
-        return (
-            f"{len(self.evaluations)} policies on {first.support.n_rows} rows, total cost by {estimator}\n"
-            f"{shown.to_string(index=False)}"
-        )
+        head = f"{len(self.evaluations)} policies on {first.support.n_rows} rows"
+        usable = [
+            name
+            for name in ("drl-semi", "ipw-semi", *first.outcomes)
+            if all(name in e and np.isfinite(e[name]["total"].std_error) for e in self.evaluations.values())
+        ]
+        if not usable:
+            totals = self.table[self.table["target"] == "total"]
+            return f"{head}\n{totals[['policy', 'estimator', 'estimate', 'note']].to_string(index=False)}"
+        shown = self.ranking(usable[0]).round({"estimate": 4, "best": 3})
+        return f"{head}, total cost by {usable[0]}\n{shown.to_string(index=False)}"
+
+
+def _covariance(estimates: list[Estimate]) -> Floats:
+    """Joint covariance of estimates on the same rows, from influence values or from paired replicates."""
+    influences = [e.influence for e in estimates if e.influence is not None]
+    if len(influences) == len(estimates):
+        sums = np.array([cluster_sums(phi, estimates[0].cluster) for phi in influences])
+        m = sums.shape[1]
+        return np.asarray(sums @ sums.T * m / max(m - 1, 1) / len(influences[0]) ** 2)
+    replicates = [e.replicates for e in estimates if e.replicates is not None]
+    if len(replicates) == len(estimates):
+        shortest = min(len(r) for r in replicates)  # one policy's bootstrap may have been interrupted
+        together = np.array([r[:shortest] for r in replicates])
+        together = together[:, np.isfinite(together).all(axis=0)]
+        if together.shape[1] > 1:
+            return np.atleast_2d(np.cov(together))
+    raise ValueError(
+        "This estimator has no standard errors without replicates; call compare with bootstrap=200 or more."
+    )
+
+
+def _draws(covariance: Floats) -> Floats:
+    """Deviations from the joint normal law, the same for every call."""
+    rng = np.random.default_rng(0)
+    return np.asarray(rng.multivariate_normal(np.zeros(len(covariance)), covariance, size=_DRAWS, method="svd"))
 
 
 def compare(

@@ -170,7 +170,14 @@ class Reductions:
         if isinstance(recipe.values, KnownValues):
             return recipe.values.values(self.data, self._table, recipe.given)
         learned = ActionValues(
-            self.data, self._table, recipe.given, recipe.fold, recipe.values, recipe.augment_label, row_weight
+            self.data,
+            self._table,
+            recipe.given,
+            recipe.fold,
+            recipe.values,
+            recipe.augment_label,
+            row_weight,
+            averaged=None if recipe.row_weight is None else recipe.row_weight > 0,
         )
         found = learned.values()
         if row_weight is None:

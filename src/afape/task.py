@@ -6,6 +6,7 @@ import hashlib
 import warnings
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from numbers import Real
 from typing import Any
 
 import numpy as np
@@ -80,6 +81,12 @@ class Task:
         names = _chosen(estimators, specs)
         learner = values if isinstance(values, KnownValues) else as_regressor(values)
         draws = bootstrap if isinstance(bootstrap, Bootstrap) else Bootstrap(bootstrap)
+        n_units = len(data) if data.cluster is None else len(np.unique(data.cluster))
+        if draws.n_replicates and n_units < 2:
+            raise ValueError(
+                f"'bootstrap' needs at least two {'rows' if data.cluster is None else 'clusters'} to draw from, but there "
+                f"is {n_units}."
+            )
         judge = check_classifier(classifier, data)
         options = bound_options(walk, data)
         fold_seed, walk_seed, bootstrap_seed = np.random.SeedSequence(random_state).spawn(3)
@@ -90,6 +97,8 @@ class Task:
         else:
             fold = _split_folds(data, split, rng)
             row_weight = (fold == 0).astype(float)
+        if split is not None and n_folds != 5:
+            raise ValueError("'n_folds' and 'split' exclude each other: cross-fit, or learn from a part of the rows.")
         recipe = Recipe(learner, augment_label, normalize, acquisition_weight, given, fold, row_weight)
         seed = int(walk_seed.generate_state(1, np.uint64)[0])
         return Task(
@@ -148,16 +157,17 @@ class Task:
                 stacklevel=4,
             )
         out = {}
+        draws = f"{self.bootstrap_seed.entropy}, {self.bootstrap.kind}"
         for name, outcome in outcomes.items():
             estimates = {
-                target: replace(estimate, replicates=replicates.of(name, target))
+                target: replace(estimate, replicates=replicates.of(name, target), draws=draws)
                 for target, estimate in outcome.estimates.items()
             }
             lost = 0
             if estimates:
                 lost = int((~np.isfinite(replicates.of(name, "total"))).sum())
             # Where theory gives no error, or one that ignores the learning, the replicates give it.
-            needed = outcome.error in ("none without bootstrap", "propensity as known")
+            needed = outcome.error in ("none without bootstrap", "propensity as known") and done - lost > 1
             if needed:
                 estimates = {t: replace(e, influence=None) for t, e in estimates.items()}
             error = self.bootstrap.kind if needed else outcome.error
@@ -237,7 +247,7 @@ def name_of(thing: Any) -> str:
 
 def _split_folds(data: Retrospective, split: float, rng: np.random.Generator) -> Ints:
     """Fold 1 learns, fold 0 is averaged over: the models of fold 0 are fitted on fold 1."""
-    if not 0 < split < 1:
+    if not isinstance(split, Real) or not 0 < split < 1:
         raise ValueError(f"'split' must lie strictly between 0 and 1, but is {split!r}.")
     units = np.arange(len(data)) if data.cluster is None else np.unique(data.cluster, return_inverse=True)[1]
     n_units = int(units.max()) + 1

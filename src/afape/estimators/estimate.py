@@ -46,6 +46,7 @@ class Estimate:
     rows: str = ""
     confidence: float = 0.95
     replicates: Floats | None = None
+    draws: str = ""  # which bootstrap draws these are; others are not paired with them
 
     @property
     def std_error(self) -> float:
@@ -111,11 +112,11 @@ class Estimate:
         if self.influence is not None and other.influence is not None:
             influence = self.influence + sign * other.influence
         replicates = None  # paired as well: the same seed draws the same rows
-        if self.replicates is not None and other.replicates is not None:
+        if self.replicates is not None and other.replicates is not None and self.draws == other.draws:
             m = min(len(self.replicates), len(other.replicates))
             replicates = self.replicates[:m] + sign * other.replicates[:m]
         value = self.value + sign * other.value
-        return Estimate(value, influence, self.cluster, self.rows, self.confidence, replicates)
+        return Estimate(value, influence, self.cluster, self.rows, self.confidence, replicates, self.draws)
 
     def __repr__(self) -> str:
         low, high = self.interval()

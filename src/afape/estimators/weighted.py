@@ -65,6 +65,7 @@ class WeightedEstimator:
 
     def add(self, table: WalkTable, weighted: WeightedStates) -> None:
         """Add the states of a chunk."""
+        weighted = weighted.only(self.row_weight[table.row[weighted.lines]] > 0)
         self.unbounded |= not np.isfinite(weighted.weight).all()
         if self.unbounded or len(weighted.lines) == 0:
             return
@@ -89,6 +90,8 @@ class WeightedEstimator:
     def replicate(self, table: WalkTable, view: View, row_weight: Floats, formula: Formula) -> dict[str, float]:
         """Values of the targets with other weights of rows and states, as in a bootstrap; NaN where there are none."""
         weighted = view.weigh(table)
+        if not np.isfinite(weighted.weight).all():  # a row that this replicate did not draw has no say
+            weighted = weighted.only(row_weight[table.row[weighted.lines]] > 0)
         if not np.isfinite(weighted.weight).all():
             return dict.fromkeys(TARGETS, float("nan"))
         row, depth = table.row[weighted.lines], table.depth[weighted.lines]

@@ -24,6 +24,14 @@ class WeightedStates(NamedTuple):
     weight: Floats  # (m,) its inverse, after clipping
     clipped: Bools  # (m,)
 
+    def only(self, keep: Bools) -> WeightedStates:
+        """A part of the states."""
+        if keep.all():
+            return self
+        return WeightedStates(
+            self.lines[keep], self.sets, self.set_of[keep], self.raw[keep], self.weight[keep], self.clipped[keep]
+        )
+
 
 @dataclass(frozen=True, eq=False)
 class View:

@@ -25,7 +25,8 @@ class KnownValues:
         ``function(values, acquired, labels)`` with values of shape (m, d), NaN where neither acquired nor given,
         acquired groups (m, G) and label codes (m,); returns (m, G + 1, 2): expected acquisition and
         misclassification cost from here on when each action is taken, its own price included. The last action
-        stops. Entries for actions that the policy does not want are ignored and may be NaN.
+        stops. Entries for actions that the policy does not want are ignored and may be NaN. Where a free group is not
+        always recorded, it is also called with nothing acquired, and the answer ignored.
     root : callable, optional
         ``root(values, labels)`` returns (m, 2), the expected costs before the free groups are revealed; needed only
         where a free group is not always recorded.

@@ -2,20 +2,23 @@
 
 from __future__ import annotations
 
+import warnings
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from sklearn.base import BaseEstimator, RegressorMixin
 from sklearn.ensemble import HistGradientBoostingRegressor
-from sklearn.impute import SimpleImputer
+from sklearn.exceptions import ConvergenceWarning
 from sklearn.neural_network import MLPRegressor
-from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 from ..arrays import Floats
 
-__all__ = ["PRESETS", "QuadraticRidge", "ValueRegressor", "as_regressor"]
+__all__ = ["PRESETS", "PaperNetwork", "QuadraticRidge", "ValueRegressor", "as_regressor"]
+
+
+_MAX_PRODUCTS = 30  # columns; their products are 465 more
 
 
 @dataclass(frozen=True)
@@ -40,7 +43,7 @@ class ValueRegressor:
 
 
 class QuadraticRidge(RegressorMixin, BaseEstimator):  # type: ignore[misc]
-    """Ridge regression on standardised columns, their squares and products.
+    """Ridge regression on standardised columns, their squares and (up to 30 columns) products.
 
     Parameters
     ----------
@@ -57,7 +60,8 @@ class QuadraticRidge(RegressorMixin, BaseEstimator):  # type: ignore[misc]
         total = w.sum()
         self.centre_ = w @ X / total
         spread = np.sqrt(w @ (X - self.centre_) ** 2 / total)
-        self.scale_ = np.where(spread > 1e-9, spread, 1.0)
+        varies = spread > 1e-12 * np.abs(self.centre_)
+        self.scale_ = np.where(varies & (spread > 0), spread, 1.0)
         Z = self._expand(X)
         self.offset_ = w @ Z / total
         self.intercept_ = w @ y / total
@@ -73,16 +77,53 @@ class QuadraticRidge(RegressorMixin, BaseEstimator):  # type: ignore[misc]
 
     def _expand(self, X: Floats) -> Floats:
         Z = (X - self.centre_) / self.scale_
+        if Z.shape[1] > _MAX_PRODUCTS:
+            return np.column_stack([Z, Z**2])
         rows, columns = np.triu_indices(Z.shape[1])
         return np.column_stack([Z, Z[:, rows] * Z[:, columns]])
 
 
-def _network() -> Any:
-    # Two hidden layers of 16, ReLU, learning rate 0.001: the paper's. Blanks become the mean; indicators tell.
-    network = MLPRegressor(
-        hidden_layer_sizes=(16, 16), learning_rate_init=0.001, max_iter=2000, early_stopping=True, random_state=0
-    )
-    return make_pipeline(StandardScaler(), SimpleImputer(strategy="constant", fill_value=0.0), network)
+class PaperNetwork(RegressorMixin, BaseEstimator):  # type: ignore[misc]
+    """The paper's network: two hidden layers of 16, ReLU, learning rate 0.001.
+
+    Inputs and targets are standardised, blanks become the mean (indicators tell them apart). Below ``least`` rows there
+    is nothing to train on, and the mean is predicted.
+    """
+
+    def __init__(self, max_iter: int = 200, least: int = 20, random_state: int | None = 0) -> None:
+        self.max_iter, self.least, self.random_state = max_iter, least, random_state
+
+    def fit(self, X: Floats, y: Floats, sample_weight: Floats | None = None) -> PaperNetwork:
+        """Fit; y may have several columns."""
+        rows = np.arange(len(X))
+        if sample_weight is not None:
+            rows = np.repeat(rows, np.asarray(sample_weight).astype(int))
+        X, target = X[rows], y[rows]
+        with warnings.catch_warnings():  # columns without a value, and training that ends at max_iter, are as intended
+            warnings.simplefilter("ignore", RuntimeWarning)
+            warnings.simplefilter("ignore", ConvergenceWarning)
+            self.inputs_ = StandardScaler().fit(X)
+            self.centre_, spread = target.mean(axis=0), target.std(axis=0)
+            self.spread_ = np.where(spread > 0, spread, 1.0)
+            self.network_ = None
+            if len(X) >= self.least:
+                network = MLPRegressor(
+                    hidden_layer_sizes=(16, 16),
+                    learning_rate_init=0.001,
+                    max_iter=self.max_iter,
+                    random_state=self.random_state,
+                )
+                self.network_ = network.fit(self._scaled(X), (target - self.centre_) / self.spread_)
+        return self
+
+    def predict(self, X: Floats) -> Floats:
+        """Predict."""
+        if self.network_ is None:
+            return np.asarray(np.broadcast_to(self.centre_, (len(X), *np.shape(self.centre_))))
+        return np.asarray(self.network_.predict(self._scaled(X)) * self.spread_ + self.centre_)
+
+    def _scaled(self, X: Floats) -> Floats:
+        return np.asarray(np.nan_to_num(self.inputs_.transform(X), nan=0.0))
 
 
 def _boosting() -> Any:
@@ -94,7 +135,7 @@ def _boosting() -> Any:
 PRESETS = {
     "quadratic": lambda: ValueRegressor(QuadraticRidge(), pooled=False, multi_output=True),
     "boosting": lambda: ValueRegressor(_boosting()),
-    "network": lambda: ValueRegressor(_network(), multi_output=True),
+    "network": lambda: ValueRegressor(PaperNetwork(), multi_output=True),
 }
 
 

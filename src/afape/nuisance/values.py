@@ -57,8 +57,8 @@ class ActionValues:
         Weights of a bootstrap replicate.
     max_lines : int
         A fit uses at most this many lines, taken at even distances.
-    train : ndarray of bool, optional
-        Rows that may be learned from.
+    averaged : ndarray of bool, optional
+        Rows whose values are wanted; those of the others are 0.
     """
 
     def __init__(
@@ -71,13 +71,12 @@ class ActionValues:
         augment_label: bool,
         row_weight: Floats | None = None,
         max_lines: int = 200_000,
-        train: Bools | None = None,
+        averaged: Bools | None = None,
     ) -> None:
         self.data, self.table, self.fold, self.regressor = data, table, fold, regressor
         self.augment_label, self.row_weight, self.max_lines = augment_label, row_weight, max_lines
-        self.train = np.ones(len(data), dtype=bool) if train is None else train
-        if row_weight is not None:
-            self.train = self.train & (row_weight > 0)
+        self.train = np.ones(len(data), dtype=bool) if row_weight is None else row_weight > 0
+        self.averaged = np.ones(len(data), dtype=bool) if averaged is None else averaged
         self.n_folds = int(fold.max()) + 1
         self.given = np.isin(np.arange(len(data.columns)), given)
         self.fallbacks = 0  # predictions for which no row had anything like it recorded
@@ -85,9 +84,13 @@ class ActionValues:
         self.first_edge = np.searchsorted(table.edge_state, np.arange(n_states + 1))
         self._models: dict[tuple[int, int, str], _Model] = {}
         self._bounds = self._stop_bounds()
-        for k in range(self.n_folds):
+        for k in self._used_folds():
             for depth in range(table.n_depths - 1, -1, -1):
                 self._fit(k, depth)
+
+    def _used_folds(self) -> list[int]:
+        """Folds whose rows are averaged over; in a split, rows that only teach need no values."""
+        return [k for k in range(self.n_folds) if self.averaged[self.fold == k].any()]
 
     def _stop_bounds(self) -> tuple[Floats, Floats]:
         """Least and largest misclassification cost of each row, by its label where that is conditioned on."""
@@ -204,12 +207,14 @@ class ActionValues:
         table = self.table
         n_states, n_edges = len(table.row), len(table.edge_state)
         own = self.fold[table.row]
-        edge, stop = np.empty((n_edges, 2)), np.empty(n_states)
-        for i in range(0, n_edges, lines):
-            part = np.arange(i, min(i + lines, n_edges))
+        edge, stop = np.zeros((n_edges, 2)), np.zeros(n_states)
+        states = np.flatnonzero(self.averaged[table.row])
+        edges = np.flatnonzero(self.averaged[table.row[table.edge_state]])
+        for i in range(0, len(edges), lines):
+            part = edges[i : i + lines]
             edge[part] = self._edge_values(own[table.edge_state[part]], part)
-        for i in range(0, n_states, lines):
-            part = np.arange(i, min(i + lines, n_states))
+        for i in range(0, len(states), lines):
+            part = states[i : i + lines]
             stop[part] = self._stop_values(own[part], part)
         everything = np.arange(n_states)
         state = self._assemble(everything, table.edge_state, np.arange(n_edges), edge, stop)
