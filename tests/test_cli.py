@@ -11,7 +11,7 @@ from typer.testing import CliRunner
 from afape.cli import app
 
 ROOT = Path(__file__).parents[1]
-STUDIES = ["coverage", "bootstrap", "robustness", "values"]
+STUDIES = ["coverage", "bootstrap", "correction", "robustness", "values"]
 COMMANDS = [["demo"], *(["study", name] for name in STUDIES)]
 
 

@@ -120,6 +120,12 @@ def robustness(draws: Draws = 100, rows: Rows = 10_000, jobs: Jobs = 1, out: Out
 
 
 @study.command()
+def correction(draws: Draws = 300, rows: Rows = 2000, jobs: Jobs = 1, out: Out = Path("studies/correction")) -> None:
+    """Measure what accounting for a learned propensity does to standard errors."""
+    _study("correction_study", out, n_draws=draws, n_rows=rows, n_jobs=jobs)
+
+
+@study.command()
 def values(draws: Draws = 100, rows: Rows = 2000, jobs: Jobs = 1, out: Out = Path("studies/values")) -> None:
     """Measure regressors for action values, with and without the label."""
     _study("values_study", out, n_draws=draws, n_rows=rows, n_jobs=jobs)

@@ -16,12 +16,20 @@ from ..comparison import compare
 from ..evaluation import true_cost
 from ..notices import AfapeWarning
 from ..nuisance import LearnedPropensity, ValueRegressor
-from .pages import write_coverage_page, write_robustness_page, write_values_page
+from .pages import write_correction_page, write_coverage_page, write_robustness_page, write_values_page
 from .policies import synthetic_policies
 from .study import run_draws
-from .synthetic import synthetic_mar
+from .synthetic import Experiment, saturated_mar, synthetic_mar
 
-__all__ = ["StudyDraw", "bootstrap_study", "coverage_study", "robustness_study", "summarise", "values_study"]
+__all__ = [
+    "StudyDraw",
+    "bootstrap_study",
+    "correction_study",
+    "coverage_study",
+    "robustness_study",
+    "summarise",
+    "values_study",
+]
 
 Progress = Callable[[int, int], None]
 
@@ -42,6 +50,8 @@ class StudyDraw:
         Interval kinds to record.
     policies : list of str, optional
         Names of the policies; default all.
+    experiment : Experiment, optional
+        Default: the synthetic MAR problem.
     """
 
     def __init__(
@@ -50,9 +60,10 @@ class StudyDraw:
         settings: dict[str, dict[str, Any]],
         kinds: tuple[str, ...] = ("normal",),
         policies: list[str] | None = None,
+        experiment: Experiment | None = None,
     ) -> None:
         self.n_rows, self.settings, self.kinds = n_rows, settings, kinds
-        self.experiment = synthetic_mar()
+        self.experiment = experiment or synthetic_mar()
         self.classifier, _, self.population = self.experiment.parts()
         everyone = synthetic_policies()
         self.policies = {name: everyone[name] for name in policies or everyone}
@@ -190,6 +201,26 @@ def robustness_study(
     settings = {name: {"estimators": estimators, **arguments} for name, arguments in settings.items()}
     summary = _run(out, StudyDraw(n_rows, settings), n_draws, n_jobs, progress, batch=4)
     write_robustness_page(summary, out, n_draws=n_draws, n_rows=n_rows)
+    return summary
+
+
+def correction_study(
+    out: Path, *, n_draws: int = 300, n_rows: int = 2000, n_jobs: int = 1, progress: Progress | None = None
+) -> pd.DataFrame:
+    """What accounting for a learned propensity does to standard errors, in a saturated world and the synthetic problem."""
+    settings = {
+        name: {"estimators": ["ipw-semi"], "propensity": LearnedPropensity(stacked=stacked)}
+        for name, stacked in (("stacked", True), ("as if known", False))
+    }
+    names = ["Random 10 %", "Random 50 %", "Random 90 %"]
+    parts = []
+    for experiment in (saturated_mar(), synthetic_mar()):
+        draw = StudyDraw(n_rows, settings, policies=names, experiment=experiment)
+        summary = _run(out / experiment.name, draw, n_draws, n_jobs, progress)
+        parts.append(summary.assign(problem=experiment.name))
+    summary = pd.concat(parts, ignore_index=True)
+    summary.to_csv(out / "summary.csv", index=False, float_format="%.6g")
+    write_correction_page(summary, out, n_draws=n_draws, n_rows=n_rows)
     return summary
 
 

@@ -12,7 +12,7 @@ from ..classifiers import ImputedClassifier
 from ..data import Problem, Retrospective
 from ..missingness import MAR, LogisticMechanism
 
-__all__ = ["Experiment", "synthetic_mar"]
+__all__ = ["Experiment", "saturated_mar", "synthetic_mar"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -56,3 +56,19 @@ def synthetic_mar(n_rows: int = 150_000, random_state: int = 1) -> Experiment:
     )
     mechanism = LogisticMechanism(intercepts={"x1": -0.3, "x2": -0.1}, weights={"x1": {"X0": 0.5}, "x2": {"X0": 0.6}})
     return Experiment("synthetic-mar", Retrospective(frame, problem), mechanism, MAR(given=["x0"]))
+
+
+def saturated_mar(n_rows: int = 60_000, random_state: int = 1) -> Experiment:
+    """Draw a discrete problem in which the logistic propensity is saturated: missingness depends on one binary column."""
+    rng = np.random.default_rng(random_state)
+    X = rng.random((n_rows, 3)) < 0.5
+    y = rng.random(n_rows) < 0.1 + X @ np.array([0.3, 0.2, 0.3])
+    frame = pd.DataFrame(X.astype(float), columns=["X0", "X1", "X2"]).assign(Y=y.astype(int))
+    problem = Problem(
+        groups={"x0": ["X0"], "x1": ["X1"], "x2": ["X2"]},
+        costs={"x1": 1.0, "x2": 1.0},
+        label="Y",
+        misclassification_cost=14.0,
+    )
+    mechanism = LogisticMechanism(intercepts={"x1": -0.8, "x2": 0.6}, weights={"x1": {"X0": 1.5}, "x2": {"X0": -1.2}})
+    return Experiment("saturated-mar", Retrospective(frame, problem), mechanism, MAR(given=["x0"]))
