@@ -18,6 +18,7 @@ import afape
 from afape.agents.policy import bind
 from afape.classifiers import column_means
 from afape.experiments import synthetic_mar
+from afape.nuisance import ChainPropensity, assign_folds
 from afape.walk import Ground, walk
 
 
@@ -55,6 +56,8 @@ def overhead(n_rows, repeats=3):
         everything = Ground.everything(data, completed, policy, classifier)
         for label, estimators, grounds in (
             ("ipw-semi alone ", ["ipw-semi"], [recorded]),
+            ("drl-semi alone ", ["drl-semi"], [recorded]),
+            ("all but dm, drl", ["imp-mean", "blocking", "cc", "ipw-miss", "ipw-semi"], [recorded, everything]),
             ("all estimators ", None, [recorded, everything]),
         ):
             batches = [b for g in grounds for b in states_of(g)]
@@ -69,6 +72,38 @@ def overhead(n_rows, repeats=3):
                 f"  Random {100 * p:.0f} %, {label} {min(whole):6.2f} s / {min(bare):6.2f} s = "
                 f"{min(whole) / min(bare):.2f}   ({states:,} states)"
             )
+
+
+def bootstrap(n_rows, n_replicates=40):
+    """Refitting replicates of ipw-semi over fits of its propensity."""
+    experiment = synthetic_mar(int(n_rows / 0.8))
+    classifier, data, _ = experiment.parts()
+    policy = afape.RandomSubset(0.5)
+    bound = bind(policy, data.problem)
+    began = time.perf_counter()
+    for _ in walk(Ground.recorded(data, bound, classifier)):
+        pass
+    walked = time.perf_counter() - began
+    fold = assign_folds(len(data), 5, None, np.random.default_rng(0))
+    fits = []
+    for _ in range(5):
+        began = time.perf_counter()
+        chain = ChainPropensity(data, np.array([0]), fold)
+        for required in ([False, True, False], [False, False, True], [False, True, True]):
+            for key in chain.chain(np.array(required)):
+                chain.factor(key)
+        fits.append(time.perf_counter() - began)
+    fit = sorted(fits)[2]
+    seconds = []
+    for b in (0, n_replicates):
+        began = time.perf_counter()
+        afape.evaluate(
+            data, policy, classifier, missingness=experiment.missingness, estimators=["ipw-semi"], bootstrap=b
+        )
+        seconds.append(time.perf_counter() - began)
+    whole = seconds[0] + 200 / n_replicates * (seconds[1] - seconds[0])
+    print(f"\nBootstrap at {len(data):,} rows: 200 refitting replicates of ipw-semi take {whole:.1f} s,")
+    print(f"  {(whole - walked) / fit:.0f} propensity fits ({1000 * fit:.0f} ms each) and one walk ({walked:.2f} s)")
 
 
 class CheapClassifier:
@@ -117,4 +152,5 @@ if __name__ == "__main__":
         one_size(options.one_size)
     else:
         overhead(options.rows)
+        bootstrap(options.rows)
         growth(options.sizes)
