@@ -128,7 +128,8 @@ def write_correction_page(summary: pd.DataFrame, out: Path, *, n_draws: int, n_r
         + _made_by("correction", n_draws, n_rows).replace("the synthetic MAR problem", "two problems")
         + "A learned propensity makes `ipw-semi` *more* precise than the true one, because it takes chance imbalances away. "
         "An error that treats it as known misses that; stacked estimating equations do not. In `saturated-mar` "
-        "missingness depends on one binary column, so the logistic model holds whatever the truth.\n\n"
+        "missingness depends on one binary column, so the logistic model holds whatever the truth; there the acquisition cost "
+        "has no error of first order at all, and what is left is of second order, which no such error describes.\n\n"
         f"{_table(table, list(table.columns))}\n"
     )
 
