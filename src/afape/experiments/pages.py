@@ -73,7 +73,7 @@ def write_robustness_page(summary: pd.DataFrame, out: Path, *, n_draws: int, n_r
         axis.set_title(str(policy), fontsize=10)
         axis.set_xlabel("error of misclassification cost")
     axes[0].set_yticks(np.arange(len(settings)), settings)
-    axes[-1].legend(fontsize=8)
+    axes[-1].legend(fontsize=8, loc="center left", bbox_to_anchor=(1.0, 0.5))
     _save(figure, out / "robustness.svg")
     shown = part.assign(**{"bias / MC error": _format(part["bias"] / part["bias_mc_error"], "{:+.1f}")})
     columns = ["setting", "policy", "estimator", "truth", "bias", "bias / MC error", "rmse"]
@@ -195,5 +195,5 @@ def _coverage_figure(summary: pd.DataFrame, file: Path) -> None:
         axis.set_xlim(-4, 104)
         axis.set_xlabel("coverage (%)")
     axes[0].set_yticks(np.arange(len(rows)), rows)
-    axes[-1].legend(fontsize=8, loc="lower left")
+    axes[-1].legend(fontsize=8, loc="center left", bbox_to_anchor=(1.0, 0.5))
     _save(figure, file)
