@@ -106,7 +106,7 @@ class Evaluation:
         shown = self.table.drop(columns=["clipped"])
         shown["ess"] = [f"{v:.0f}" for v in shown["ess"]]
         for column in ("estimate", "std_error", "lower", "upper", "normalizer"):
-            shown[column] = [f"{v:.4g}" for v in shown[column]]
+            shown[column] = ["0" if abs(v) < 1e-12 else f"{v:.4g}" for v in shown[column]]  # no rounding errors, please
         return shown
 
     def __repr__(self) -> str:
