@@ -1,5 +1,7 @@
 """Action values as users meet them: presets, own regressors, folds, splits, bounds."""
 
+from dataclasses import replace
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -246,3 +248,18 @@ def test_weights_are_repetitions():
             return super().fit(X, y)
 
     assert_allclose(fit_weighted(NoWeights(), X, y, weight).predict(X), a, atol=1e-9)
+
+
+def test_a_row_has_no_say_in_its_own_values():
+    """Cross-fitting: other costs in fold 0 change the values of fold 1, and of fold 1 alone."""
+    world = WORLDS[1]
+    data = world.draw(300, 0)
+    fold = np.arange(300) % 2
+    table = WalkTable.concatenate(list(walk(Ground.recorded(data, world.policy, world.classifier))))
+    dearer = replace(table, cost=np.where(fold[table.row] == 0, table.cost + 1, table.cost))
+    a, b = (
+        ActionValues(data, t, np.array([0]), fold, as_regressor("quadratic"), False).values() for t in (table, dearer)
+    )
+    own = fold[table.row] == 0
+    assert_array_equal(a.state[own], b.state[own])
+    assert np.abs(a.state[~own] - b.state[~own]).max() > 0.01
