@@ -160,7 +160,7 @@ class ChainPropensity:
         self.outside = self._outside()
         self.order = canonical_order(data)
         self.factors: dict[tuple[tuple[int, ...], int], Factor] = {}
-        self._sorted: tuple[Ints, list[Ints]] | None = None
+        self._answer: tuple[Ints, list[tuple[Ints, list[tuple[Factor, Floats]]]]] | None = None
 
     def chain(self, required: Bools) -> list[tuple[tuple[int, ...], int]]:
         """Keys of the factors of this set."""
@@ -176,12 +176,28 @@ class ChainPropensity:
     def probability(self, rows: Ints, sets: Bools, index: Ints) -> Floats:
         """P(R >= sets[index] | given) in these rows, before any clipping."""
         out = np.ones(len(rows))
-        if self._sorted is None or self._sorted[0] is not index:  # replicates ask about the same states again
-            self._sorted = index, lines_of(index, len(sets))
-        for u, lines in enumerate(self._sorted[1]):
-            for key in self.chain(sets[u]):
-                out[lines] *= self.factor(key).predict(rows[lines])
+        for lines, factors in self.factors_of(rows, sets, index, anew=True):
+            for _, p in factors:
+                out[lines] *= p
         return out
+
+    def factors_of(
+        self, rows: Ints, sets: Bools, index: Ints, anew: bool = False
+    ) -> list[tuple[Ints, list[tuple[Factor, Floats]]]]:
+        """For each set its lines, and the factors of its chain with their probabilities there.
+
+        Whoever asks a second time about the very same states, as the standard errors do, gets the same again.
+        """
+        known = self._answer is not None and self._answer[0] is index
+        if anew or not known:
+            lines = [part for part, _ in self._answer[1]] if known and self._answer else lines_of(index, len(sets))
+            parts = []
+            for u, part in enumerate(lines):
+                factors = [self.factor(key) for key in self.chain(sets[u])] if len(part) else []
+                parts.append((part, [(factor, factor.predict(rows[part])) for factor in factors]))
+            self._answer = index, parts
+        assert self._answer is not None
+        return self._answer[1]
 
     def refit(self, row_weight: Floats) -> ChainPropensity:
         """Learn again with these row weights."""

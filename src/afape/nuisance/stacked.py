@@ -5,7 +5,6 @@ from __future__ import annotations
 import numpy as np
 
 from ..arrays import Bools, Floats, Ints, tally
-from ..walk.sets import lines_of
 from .chain import ChainPropensity
 
 __all__ = ["StackedScores"]
@@ -32,17 +31,15 @@ class StackedScores:
     def add(self, rows: Ints, sets: Bools, index: Ints, depth: Ints, weighted: Floats) -> None:
         """Add states: ``weighted`` (m, Q) holds w_S q_S, 0 where a clipped weight does not move."""
         chain = self.propensity
-        for u, lines in enumerate(lines_of(index, len(sets))):
-            keys = chain.chain(sets[u])
-            if len(lines) == 0 or not keys:
+        for lines, factors in chain.factors_of(rows, sets, index):
+            if len(lines) == 0 or not factors:
                 continue
             t = int(depth[lines[0]])  # a set has one depth: the number of its costly groups
             fold = chain.fold[rows[lines]]
             z, q = chain.design[rows[lines]], weighted[lines]
-            for key in keys:
-                factor = chain.factor(key)
-                slack = (1 - factor.predict(rows[lines])) * np.isnan(factor.constant)[fold]
-                total = self._slot(key, t, q.shape[1])
+            for factor, p in factors:
+                slack = (1 - p) * np.isnan(factor.constant)[fold]
+                total = self._slot(factor.key, t, q.shape[1])
                 for k in range(chain.n_folds):
                     mine = fold == k
                     total[k, t] -= (q[mine] * slack[mine, None]).T @ z[mine]
