@@ -263,3 +263,36 @@ def test_a_row_has_no_say_in_its_own_values():
     own = fold[table.row] == 0
     assert_array_equal(a.state[own], b.state[own])
     assert np.abs(a.state[~own] - b.state[~own]).max() > 0.01
+
+
+def test_a_set_without_rows_falls_back_to_a_smaller_one():
+    """b and c are never recorded together, so after b the best guess about b and c is what is known with b alone."""
+    rng = np.random.default_rng(0)
+    n = 2000
+    a, b, c = rng.normal(size=(3, n))
+    y = (a > 0).astype(int)
+    coin = rng.random(n) < 0.5
+    frame = pd.DataFrame({"a": a, "b": np.where(coin, b, np.nan), "c": np.where(coin, np.nan, c), "y": y})
+    problem = afape.Problem({k: [k] for k in "abc"}, {"b": 1.0, "c": 1.0}, "y", 10.0)
+    data = afape.Retrospective(frame, problem)
+
+    class Constant:  # wrong where a is positive
+        def predict(self, values, acquired):
+            return np.zeros(len(values), dtype=int)
+
+    class Either:  # b or c at first, then the other one in half of the cases
+        def probabilities(self, values, acquired):
+            p = np.zeros((len(values), 4))
+            p[:, 1:3] = np.where(acquired[:, 1:], 0.0, 0.5)
+            p[:, 3] = 1 - p.sum(axis=1)
+            return p
+
+    fold = np.arange(n) % 2
+    table = WalkTable.concatenate(list(walk(Ground.recorded(data, Either(), Constant()))))
+    learned = ActionValues(data, table, np.array([0]), fold, as_regressor("quadratic"), True)
+    values = learned.values()
+    assert learned.fallbacks > 0  # second purchases: no row has both
+    first = table.depth == 0
+    right = np.where(a[table.row[first]] > 0, 10.0, 0.0)
+    # stopping costs the same with or without c, so nothing is lost; with a middling guess rows would be off by 2.5
+    assert np.abs(values.state[first, 1] - right).mean() < 0.1

@@ -45,7 +45,7 @@ class PropensityFitWarning(AfapeWarning):
 
 
 class ValueFallbackWarning(AfapeWarning):
-    """Some action values had no row like them to learn from and took a value within their bounds."""
+    """Some action values had no row like them to learn from and fell back to a model of fewer groups."""
 
 
 class InterruptedBootstrapWarning(AfapeWarning):

@@ -202,7 +202,8 @@ class Task:
         if run.fallbacks:
             _tell(
                 f"Action values of {run.fallbacks} states and actions had no row like them to learn from in some fold, and "
-                "took a middling value within their bounds. Use fewer folds, or a policy that wants less.",
+                "fell back to a model of fewer groups (or, where there was no row at all, to the cost of stopping). "
+                "Use fewer folds, or a policy that wants less.",
                 ValueFallbackWarning,
             )
         if not all(getattr(p, "converged", True) for p in propensities.values()):

@@ -145,14 +145,15 @@ class ActionValues:
         for key in np.unique(np.column_stack([k, depth]), axis=0):
             lines = np.flatnonzero((k == key[0]) & (depth == key[1]))
             model = self._models[int(key[0]), int(key[1]), "edge"]
-            out[lines] = model.predict(self._features(states[lines]), self._actions(group[lines], len(lines)))
+            found, orphans = model.predict(self._features(states[lines]), self._actions(group[lines], len(lines)))
+            out[lines] = found
+            self.fallbacks += orphans
         missing = np.isnan(out[:, 0])
-        self.fallbacks += int(missing.sum())
         low, high = self._bounds
         row = table.row[states]
-        if missing.any():  # nobody ever got there: nothing spent further on, and a middling prediction
+        if missing.any():  # nobody ever got there: as if the policy stopped where it is
             out[missing, ACQUISITION] = 0.0
-            out[missing, MISCLASSIFICATION] = (low + high)[row[missing]] / 2
+            out[missing, MISCLASSIFICATION] = self._stop_guess(k[missing], states[missing])
         left = self._price_left(states, group)
         out[:, ACQUISITION] = np.clip(out[:, ACQUISITION], 0.0, left)
         out[:, MISCLASSIFICATION] = np.clip(out[:, MISCLASSIFICATION], low[row], high[row])
@@ -171,18 +172,25 @@ class ActionValues:
         if self.augment_label:
             return np.where(stops, table.cost[states], 0.0)
         out = np.zeros(len(states))
-        depth = table.depth[states]
-        low, high = self._bounds
-        for key in np.unique(np.column_stack([k, depth])[stops], axis=0):
-            lines = np.flatnonzero((k == key[0]) & (depth == key[1]) & stops)
-            model = self._models[int(key[0]), int(key[1]), "stop"]
-            found = model.predict(self._features(states[lines]), self._actions(None, len(lines)))[:, 0]
-            missing = np.isnan(found)
-            self.fallbacks += int(missing.sum())
-            row = table.row[states[lines]]
-            found = np.where(missing, (low + high)[row] / 2, found)
-            out[lines] = np.clip(found, low[row], high[row])
+        out[stops] = self._stop_guess(k[stops], states[stops], count=True)
         return out
+
+    def _stop_guess(self, k: Ints, states: Ints, count: bool = False) -> Floats:
+        """Expected cost of stopping, also where the policy never does; the middle of the bounds where nobody ever did."""
+        table = self.table
+        row, depth = table.row[states], table.depth[states]
+        if self.augment_label:
+            out = table.cost[states]
+        else:
+            out = np.empty(len(states))
+            for key in np.unique(np.column_stack([k, depth]), axis=0):
+                lines = np.flatnonzero((k == key[0]) & (depth == key[1]))
+                model = self._models[int(key[0]), int(key[1]), "stop"]
+                answer, orphans = model.predict(self._features(states[lines]), self._actions(None, len(lines)))
+                self.fallbacks += orphans if count else 0
+                out[lines] = answer[:, 0]
+        low, high = self._bounds
+        return np.clip(np.where(np.isnan(out), (low + high)[row] / 2, out), low[row], high[row])
 
     def _state_values(self, k: Ints, states: Ints) -> Floats:
         """V(S) over all wanted actions, recorded or not."""
@@ -228,7 +236,11 @@ class _Features(NamedTuple):
 
 
 class _Model:
-    """One depth of one fold: a pooled model, or one a set and action."""
+    """One depth of one fold: a pooled model, or one a set and action.
+
+    A set and action without a model of its own falls back to one of fewer values: those known in every set of this
+    depth, with the action as an indicator.
+    """
 
     def __init__(
         self, spec: ValueRegressor, features: _Features, actions: Bools, target: Floats, weight: Floats | None
@@ -248,6 +260,11 @@ class _Model:
             X = np.column_stack([features.values[lines][:, known], features.label[lines]])
             part = None if weight is None else weight[lines]
             self.parts[kind.tobytes()] = known, self._fit(X, target[lines], part)
+        self.shared = np.asarray(~np.isnan(features.values).any(axis=0))
+        self.fallback = self._fit(self._fewer(features, actions), target, weight)
+
+    def _fewer(self, features: _Features, actions: Bools) -> Floats:
+        return np.column_stack([features.values[:, self.shared], features.label, actions])
 
     @staticmethod
     def _pooled(features: _Features, actions: Bools) -> Floats:
@@ -260,22 +277,26 @@ class _Model:
             return fit_weighted(self.spec.estimator, X, target if self.n_targets > 1 else target[:, 0], weight)
         return [fit_weighted(self.spec.estimator, X, target[:, j], weight) for j in range(self.n_targets)]
 
-    def predict(self, features: _Features, actions: Bools) -> Floats:
-        """Predictions, NaN where no part of the model fits the line."""
+    def predict(self, features: _Features, actions: Bools) -> tuple[Floats, int]:
+        """Predictions, NaN where there was no line at all to learn from, and how many had no model of their own."""
         out = np.full((len(actions), self.n_targets), np.nan)
         if not self.parts:
-            return out
+            return out, len(actions)
         if self.spec.pooled:
             keep, model = self.parts[b""]
-            return self._ask(model, self._pooled(features, actions)[:, keep])
+            return self._ask(model, self._pooled(features, actions)[:, keep]), 0
+        orphans = 0
         kinds, index = unique_sets(np.column_stack([features.acquired, actions]))
         for kind, lines in zip(kinds, lines_of(index, len(kinds)), strict=True):
             if (found := self.parts.get(kind.tobytes())) is None:
+                part = _Features(features.values[lines], features.acquired[lines], features.label[lines])
+                out[lines] = self._ask(self.fallback, self._fewer(part, actions[lines]))
+                orphans += len(lines)
                 continue
             known, model = found
             X = np.column_stack([features.values[lines][:, known], features.label[lines]])
             out[lines] = self._ask(model, X)
-        return out
+        return out, orphans
 
     def _ask(self, model: Any, X: Floats) -> Floats:
         if isinstance(model, np.ndarray):
