@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 from joblib import Parallel, delayed
 
-from .arrays import Floats, Ints
+from .arrays import Floats, Ints, units_of
 
 __all__ = ["Bootstrap", "Replicates", "run_bootstrap"]
 
@@ -57,7 +57,7 @@ class Replicates:
 
 def row_weights(n_rows: int, cluster: Ints | None, seed: np.random.SeedSequence) -> Floats:
     """Draw rows, or whole clusters, with replacement; how often each row came."""
-    units = np.arange(n_rows) if cluster is None else np.unique(cluster, return_inverse=True)[1]
+    units = units_of(n_rows, cluster)
     n_units = int(units.max()) + 1
     drawn = np.random.default_rng(seed).integers(n_units, size=n_units)
     return np.bincount(drawn, minlength=n_units).astype(float)[units]

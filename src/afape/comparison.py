@@ -206,9 +206,23 @@ def compare(
     if not isinstance(policies, Mapping) or not policies:
         raise TypeError(f"'policies' must be a mapping from names to policies, but is {type(policies).__name__}.")
     task = Task.checked(
-        data, classifier, missingness, propensity, values, augment_label, normalize, acquisition_weight, bootstrap,
-        confidence, n_folds, split, random_state, n_jobs, walk, estimators,
-    )  # fmt: skip
+        data,
+        classifier,
+        missingness=missingness,
+        propensity=propensity,
+        values=values,
+        augment_label=augment_label,
+        normalize=normalize,
+        acquisition_weight=acquisition_weight,
+        bootstrap=bootstrap,
+        confidence=confidence,
+        n_folds=n_folds,
+        split=split,
+        random_state=random_state,
+        n_jobs=n_jobs,
+        walk=walk,
+        estimators=estimators,
+    )
     bound = {name: bind(policy, data.problem, f"policies[{name!r}]") for name, policy in policies.items()}
     propensities = task.learn_propensities([task.probe(policy) for policy in bound.values()])
     evaluations = {}

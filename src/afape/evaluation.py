@@ -94,9 +94,23 @@ def evaluate(
     Evaluation
     """
     task = Task.checked(
-        data, classifier, missingness, propensity, values, augment_label, normalize, acquisition_weight, bootstrap,
-        confidence, n_folds, split, random_state, n_jobs, walk, estimators,
-    )  # fmt: skip
+        data,
+        classifier,
+        missingness=missingness,
+        propensity=propensity,
+        values=values,
+        augment_label=augment_label,
+        normalize=normalize,
+        acquisition_weight=acquisition_weight,
+        bootstrap=bootstrap,
+        confidence=confidence,
+        n_folds=n_folds,
+        split=split,
+        random_state=random_state,
+        n_jobs=n_jobs,
+        walk=walk,
+        estimators=estimators,
+    )
     bound = bind(policy, data.problem)
     propensities = task.learn_propensities([task.probe(bound)])
     return task.evaluate(bound, name_of(policy), propensities, progress)

@@ -6,7 +6,6 @@ import hashlib
 import warnings
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from numbers import Real
 from typing import Any
 
 import numpy as np
@@ -28,7 +27,15 @@ from .notices import (
     SupportWarning,
     ValueFallbackWarning,
 )
-from .nuisance import BoundPropensity, KnownPropensity, KnownValues, LearnedPropensity, as_regressor, assign_folds
+from .nuisance import (
+    BoundPropensity,
+    KnownPropensity,
+    KnownValues,
+    LearnedPropensity,
+    as_regressor,
+    assign_folds,
+    split_folds,
+)
 from .reductions import BASELINES, DIRECT, DOUBLY_ROBUST, WEIGHTED, Recipe, Reductions
 from .result import Evaluation
 from .walk import Ground, WalkOptions, walk
@@ -62,10 +69,24 @@ class Task:
 
     @staticmethod
     def checked(
-        data: Any, classifier: Any, missingness: Any, propensity: Any, values: Any, augment_label: bool, normalize: bool,
-        acquisition_weight: str, bootstrap: Any, confidence: float, n_folds: int, split: float | None,
-        random_state: int | None, n_jobs: int | None, walk: Any, estimators: Any,
-    ) -> Task:  # fmt: skip
+        data: Any,
+        classifier: Any,
+        *,
+        missingness: Any,
+        propensity: Any,
+        values: Any,
+        augment_label: bool,
+        normalize: bool,
+        acquisition_weight: str,
+        bootstrap: Any,
+        confidence: float,
+        n_folds: int,
+        split: float | None,
+        random_state: int | None,
+        n_jobs: int | None,
+        walk: Any,
+        estimators: Any,
+    ) -> Task:
         """Check every argument of `evaluate`, before any work."""
         if not isinstance(data, Retrospective):
             raise TypeError(f"'data' must be an afape.Retrospective, not {type(data).__name__}.")
@@ -95,16 +116,28 @@ class Task:
             fold = assign_folds(len(data), n_folds, data.cluster, rng)
             row_weight = None
         else:
-            fold = _split_folds(data, split, rng)
+            fold = split_folds(len(data), split, data.cluster, rng)
             row_weight = (fold == 0).astype(float)
         if split is not None and n_folds != 5:
             raise ValueError("'n_folds' and 'split' exclude each other: cross-fit, or learn from a part of the rows.")
         recipe = Recipe(learner, augment_label, normalize, acquisition_weight, given, fold, row_weight)
         seed = int(walk_seed.generate_state(1, np.uint64)[0])
         return Task(
-            data, judge, missingness, given, specs, names, recipe, draws, confidence, options, fold, seed, bootstrap_seed,
-            n_jobs,
-        )  # fmt: skip
+            data=data,
+            classifier=judge,
+            missingness=missingness,
+            given=given,
+            specs=specs,
+            names=names,
+            recipe=recipe,
+            bootstrap=draws,
+            confidence=confidence,
+            options=options,
+            fold=fold,
+            walk_seed=seed,
+            bootstrap_seed=bootstrap_seed,
+            n_jobs=n_jobs,
+        )
 
     def probe(self, policy: Policy) -> Bools:
         """Sets that the policy reaches in a few rows spread over the data."""
@@ -244,20 +277,6 @@ def name_of(thing: Any) -> str:
     """Short name of a policy or classifier."""
     text = repr(thing)
     return type(thing).__name__ if " object at 0x" in text or len(text) > 80 else text
-
-
-def _split_folds(data: Retrospective, split: float, rng: np.random.Generator) -> Ints:
-    """Fold 1 learns, fold 0 is averaged over: the models of fold 0 are fitted on fold 1."""
-    if not isinstance(split, Real) or not 0 < split < 1:
-        raise ValueError(f"'split' must lie strictly between 0 and 1, but is {split!r}.")
-    units = np.arange(len(data)) if data.cluster is None else np.unique(data.cluster, return_inverse=True)[1]
-    n_units = int(units.max()) + 1
-    n_learn = round(split * n_units)
-    if not 0 < n_learn < n_units:
-        raise ValueError(f"'split' {split!r} leaves no row to learn from or to average over.")
-    learns = np.zeros(n_units, dtype=np.intp)
-    learns[rng.permutation(n_units)[:n_learn]] = 1
-    return learns[units]
 
 
 def _propensity_specs(propensity: Any) -> dict[str, KnownPropensity | LearnedPropensity]:

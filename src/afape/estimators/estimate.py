@@ -8,7 +8,7 @@ from statistics import NormalDist
 
 import numpy as np
 
-from ..arrays import Floats, Ints, tally
+from ..arrays import Floats, Ints, tally, units_of
 
 __all__ = ["TARGETS", "Estimate", "Outcome", "check_confidence", "cluster_sums", "effective_size"]
 
@@ -146,7 +146,7 @@ def cluster_sums(values: Floats, cluster: Ints | None) -> Floats:
     """Sum of the values in each cluster, or the values themselves where every row stands alone."""
     if cluster is None:
         return values
-    return tally(np.unique(cluster, return_inverse=True)[1], values, 0)
+    return tally(units_of(len(values), cluster), values, 0)
 
 
 def effective_size(weight: Floats, cluster: Ints | None) -> float:

@@ -2,7 +2,7 @@
 
 from .autoregressive import AutoregressivePropensity
 from .chain import ChainPropensity
-from .folds import assign_folds
+from .folds import assign_folds, split_folds
 from .known import KnownPropensity
 from .known_values import KnownValues
 from .learned import BoundPropensity, LearnedPropensity
@@ -23,4 +23,5 @@ __all__ = [
     "ValueRegressor",
     "as_regressor",
     "assign_folds",
+    "split_folds",
 ]
