@@ -608,3 +608,9 @@ def test_zero_and_blank_have_one_fingerprint_each():
     assert np.isnan([quiet, payload]).all()
     prints = fingerprint([0.0, -0.0, 0.0, -0.0], [quiet, quiet, payload, payload], [0, 0, 0, 0])
     assert len(set(prints.tolist())) == 1
+
+
+def test_hide_wants_one_flag_a_row_and_group():
+    data = Retrospective(pd.DataFrame({"a": [1.0, 2.0], "y": [0, 1]}), Problem({"a": ["a"]}, {"a": 1.0}, "y", 1.0))
+    with pytest.raises(ValueError, match=r"'keep' must have shape \(2, 1\), rows by groups, but has \(2,\)"):
+        data.hide(np.array([True, False]))

@@ -12,7 +12,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from ..arrays import Bools, Floats, Ints, every
+from ..arrays import Bools, Floats, Ints, every, units_of
 from ..notices import PartialGroupWarning
 from .encoding import declared_levels, encode_column, encode_labels, plain_values
 from .problem import Problem
@@ -179,6 +179,8 @@ class Retrospective:
 
     def hide(self, keep: Bools) -> Retrospective:
         """Forget the groups where ``keep`` of shape (n, G) is false."""
+        if np.shape(keep) != self.recorded.shape:
+            raise ValueError(f"'keep' must have shape {self.recorded.shape}, rows by groups, but has {np.shape(keep)}.")
         new = object.__new__(Retrospective)
         new.__dict__.update(self.__dict__)
         new.recorded = self.recorded & np.asarray(keep, dtype=bool)
@@ -199,7 +201,7 @@ class Retrospective:
         sizes = np.asarray(shares, dtype=float)
         if sizes.ndim != 1 or len(sizes) == 0 or not (sizes > 0).all() or not abs(sizes.sum() - 1) <= 1e-9:
             raise ValueError(f"'shares' must be positive and sum to 1, but is {shares!r}.")
-        units = np.arange(len(self)) if self.cluster is None else np.unique(self.cluster, return_inverse=True)[1]
+        units = units_of(len(self), self.cluster)
         n_units = int(units.max()) + 1
         place = np.empty(n_units, dtype=np.intp)
         place[np.random.default_rng(random_state).permutation(n_units)] = np.arange(n_units)
