@@ -49,3 +49,13 @@ def test_studies_write_data_and_a_page(tmp_path, name):
 def test_help_does_not_wait_for_scikit_learn():
     code = "import sys, afape.cli; sys.exit('sklearn' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
+
+
+def test_studies_ask_for_matplotlib_before_they_start(tmp_path, monkeypatch):
+    import afape.experiments.pages
+
+    monkeypatch.setattr(afape.experiments.pages, "find_spec", lambda name: None)
+    result = CliRunner().invoke(app, ["study", "coverage", "--draws", "2", "--out", str(tmp_path / "new")])
+    assert result.exit_code == 2
+    assert "afape[plot]" in result.output
+    assert not (tmp_path / "new").exists()

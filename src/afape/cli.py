@@ -135,8 +135,12 @@ def _study(name: str, out: Path, **arguments: int) -> None:
     console = Console()
     with _bar(console) as tell:
         tell("loading", 0, 1)
-        from .experiments import studies
+        from .experiments import pages, studies
 
+        try:
+            pages.require_matplotlib()
+        except ModuleNotFoundError as error:
+            raise typer.BadParameter(str(error)) from error
         summary = getattr(studies, name)(out, progress=lambda done, todo: tell("batches", done, todo), **arguments)
     columns = [
         "setting",

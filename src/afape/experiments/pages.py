@@ -3,15 +3,30 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pandas as pd
 
-__all__ = ["write_correction_page", "write_coverage_page", "write_robustness_page", "write_values_page"]
+__all__ = [
+    "require_matplotlib",
+    "write_correction_page",
+    "write_coverage_page",
+    "write_robustness_page",
+    "write_values_page",
+]
 
 _TARGETS = ("acquisition", "misclassification", "total")
+
+
+def require_matplotlib() -> None:
+    """Refuse to start a study whose figures could not be drawn at its end."""
+    if find_spec("matplotlib") is None:
+        raise ModuleNotFoundError(
+            "Studies draw figures with matplotlib, which is not installed: pip install 'afape[plot]'."
+        )
 
 
 def _made_by(command: str, n_draws: int, n_rows: int) -> str:

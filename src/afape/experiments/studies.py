@@ -16,7 +16,13 @@ from ..comparison import compare
 from ..evaluation import true_cost
 from ..notices import AfapeWarning
 from ..nuisance import LearnedPropensity, ValueRegressor
-from .pages import write_correction_page, write_coverage_page, write_robustness_page, write_values_page
+from .pages import (
+    require_matplotlib,
+    write_correction_page,
+    write_coverage_page,
+    write_robustness_page,
+    write_values_page,
+)
 from .policies import synthetic_policies
 from .study import run_draws
 from .synthetic import Experiment, saturated_mar, synthetic_mar
@@ -83,7 +89,8 @@ class StudyDraw:
             if options.pop("known", False):
                 options["propensity"] = [None, self.experiment.mechanism.propensity(data)]
             with warnings.catch_warnings():
-                warnings.simplefilter("ignore", AfapeWarning)  # small samples clip and wobble; the study counts it
+                # A small sample in thousands may clip a weight; what that does to the estimate is what the study measures.
+                warnings.simplefilter("ignore", AfapeWarning)
                 found = compare(
                     data,
                     self.policies,
@@ -147,6 +154,7 @@ def summarise(draws: pd.DataFrame) -> pd.DataFrame:
 def _run(
     out: Path, draw: StudyDraw, n_draws: int, n_jobs: int, progress: Progress | None, batch: int = 10
 ) -> pd.DataFrame:
+    require_matplotlib()
     out.mkdir(parents=True, exist_ok=True)
     folder = out / f"draws-n{draw.n_rows}"
     summary = summarise(run_draws(draw, n_draws, folder, n_jobs=n_jobs, batch=batch, progress=progress))

@@ -99,9 +99,8 @@ class PaperNetwork(RegressorMixin, BaseEstimator):  # type: ignore[misc]
         if sample_weight is not None:
             rows = np.repeat(rows, np.asarray(sample_weight).astype(int))
         X, target = X[rows], y[rows]
-        with warnings.catch_warnings():  # columns without a value, and training that ends at max_iter, are as intended
-            warnings.simplefilter("ignore", RuntimeWarning)
-            warnings.simplefilter("ignore", ConvergenceWarning)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", ConvergenceWarning)  # training for max_iter epochs is the intention
             self.inputs_ = StandardScaler().fit(X)
             self.centre_, spread = target.mean(axis=0), target.std(axis=0)
             self.spread_ = np.where(spread > 0, spread, 1.0)
