@@ -9,6 +9,7 @@ from sklearn.naive_bayes import GaussianNB
 import afape
 from afape.bootstrap import row_weights, run_bootstrap
 from afape.experiments import synthetic_mar, synthetic_policies
+from worlds import Zero
 
 
 @pytest.fixture(scope="module")
@@ -101,10 +102,6 @@ def test_replicates_that_lose_a_set_are_counted():
     frame = pd.DataFrame({"a": rng.normal(size=30), "b": b, "y": np.arange(30) % 2})
     data = afape.Retrospective(frame, afape.Problem({"a": ["a"], "b": ["b"]}, {"b": 1.0}, "y", 1.0))
 
-    class Zero:
-        def predict(self, values, acquired):
-            return np.zeros(len(values), dtype=int)
-
     result = afape.evaluate(
         data,
         afape.AcquireAll(),
@@ -143,10 +140,6 @@ def test_replicates_of_other_seeds_are_not_paired(parts):
 def test_one_cluster_cannot_be_resampled():
     frame = pd.DataFrame({"a": [1.0, 2.0, 3.0, 4.0], "y": [0, 1, 0, 1], "who": 1})
     data = afape.Retrospective(frame, afape.Problem({"a": ["a"]}, {"a": 1.0}, "y", 1.0), cluster="who")
-
-    class Zero:
-        def predict(self, values, acquired):
-            return np.zeros(len(values), dtype=int)
 
     with pytest.raises(ValueError, match="'bootstrap' needs at least two clusters"):
         afape.evaluate(data, afape.AcquireAll(), Zero(), missingness=afape.MCAR(), n_folds=1, bootstrap=10)

@@ -6,6 +6,7 @@ from numpy.testing import assert_allclose
 
 import afape
 from afape.experiments import synthetic_mar, synthetic_policies
+from worlds import Zero
 
 
 @pytest.fixture(scope="module")
@@ -138,10 +139,6 @@ def test_policies_without_an_answer_are_left_out():
     c = np.where(np.isnan(b), 1.0, np.nan)  # b and c never together
     frame = pd.DataFrame({"a": rng.normal(size=60), "b": b, "c": c, "y": np.arange(60) % 2})
     problem = afape.Problem({n: [n] for n in "abc"}, {"b": 1.0, "c": 1.0}, "y", 1.0)
-
-    class Zero:
-        def predict(self, values, acquired):
-            return np.zeros(len(values), dtype=int)
 
     policies = {"none": afape.AcquireNone(), "b": afape.FixedOrder(["b"]), "all": afape.AcquireAll()}
     with pytest.warns(afape.SupportWarning):

@@ -17,7 +17,7 @@ from afape.nuisance import ActionValues, as_regressor
 from afape.nuisance.fitting import fit_weighted
 from afape.nuisance.regressors import PRESETS, QuadraticRidge
 from afape.walk import Ground, WalkTable, walk
-from worlds import WORLDS
+from worlds import WORLDS, Zero
 
 
 @pytest.fixture(scope="module")
@@ -139,10 +139,6 @@ def test_rows_that_only_teach_have_no_say():
     frame = pd.DataFrame({"a": rng.normal(size=n), "c": c, "y": np.arange(n) % 2})
     data = afape.Retrospective(frame, afape.Problem({"a": ["a"], "c": ["c"]}, {"c": 1.0}, "y", 1.0))
 
-    class Zero:
-        def predict(self, values, acquired):
-            return np.zeros(len(values), dtype=int)
-
     result = afape.evaluate(
         data, afape.RandomSubset(0.5), Zero(), missingness=afape.MCAR(), split=0.9, estimators=["ipw-semi", "drl-semi"],
         propensity=afape.LearnedPropensity(min_propensity=0.0),
@@ -203,10 +199,6 @@ def test_a_fold_without_any_row_to_learn_from_is_told(parts):
     b[0] = 1.0
     frame = pd.DataFrame({"a": rng.normal(size=40), "b": b, "y": np.arange(40) % 2})
     data = afape.Retrospective(frame, afape.Problem({"a": ["a"], "b": ["b"]}, {"b": 1.0}, "y", 1.0))
-
-    class Zero:
-        def predict(self, values, acquired):
-            return np.zeros(len(values), dtype=int)
 
     for preset in ("quadratic", "boosting"):
         with pytest.warns(afape.ValueFallbackWarning, match="had no row like them"):
@@ -276,10 +268,6 @@ def test_a_set_without_rows_falls_back_to_a_smaller_one():
     problem = afape.Problem({k: [k] for k in "abc"}, {"b": 1.0, "c": 1.0}, "y", 10.0)
     data = afape.Retrospective(frame, problem)
 
-    class Constant:  # wrong where a is positive
-        def predict(self, values, acquired):
-            return np.zeros(len(values), dtype=int)
-
     class Either:  # b or c at first, then the other one in half of the cases
         def probabilities(self, values, acquired):
             p = np.zeros((len(values), 4))
@@ -288,7 +276,7 @@ def test_a_set_without_rows_falls_back_to_a_smaller_one():
             return p
 
     fold = np.arange(n) % 2
-    table = WalkTable.concatenate(list(walk(Ground.recorded(data, Either(), Constant()))))
+    table = WalkTable.concatenate(list(walk(Ground.recorded(data, Either(), Zero()))))
     learned = ActionValues(data, table, np.array([0]), fold, as_regressor("quadratic"), True)
     values = learned.values()
     assert learned.fallbacks > 0  # second purchases: no row has both

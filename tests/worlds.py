@@ -58,6 +58,13 @@ class TableClassifier:
         return np.array([self.of(v, a) for v, a in zip(values, acquired, strict=True)])
 
 
+class Zero:
+    """Predicts the first class whatever it sees."""
+
+    def predict(self, values, acquired):
+        return np.zeros(len(values), dtype=int)
+
+
 @dataclass
 class World:
     """A joint law of values and label, a law of patterns given some groups, a policy and a classifier."""
