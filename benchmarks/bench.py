@@ -85,10 +85,11 @@ def bootstrap(n_rows, n_replicates=40):
         pass
     walked = time.perf_counter() - began
     fold = assign_folds(len(data), 5, None, np.random.default_rng(0))
+    given = experiment.missingness.conditioning(data, np.ones(3, dtype=bool))
     fits = []
     for _ in range(5):
         began = time.perf_counter()
-        chain = ChainPropensity(data, np.array([0]), fold)
+        chain = ChainPropensity(data, given, fold)
         for required in ([False, True, False], [False, False, True], [False, True, True]):
             for key in chain.chain(np.array(required)):
                 chain.factor(key)

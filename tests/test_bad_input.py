@@ -390,7 +390,7 @@ EVALUATE = [
         "no assumption",
         lambda w: w.evaluate(missingness=None),
         TypeError,
-        r"'missingness' must be afape\.MCAR\(\) or afape\.MAR",
+        r"'missingness' must be afape\.MCAR\(\), afape\.MAR",
     ),
     Bad(
         "assumption as text", lambda w: w.evaluate(missingness="MCAR"), TypeError, "'missingness' must be .* not 'MCAR'"

@@ -46,7 +46,10 @@ def hidden(rows, group, n=5):
     ids=repr,
 )
 def test_columns_that_missingness_depends_on(assumption, columns):
-    assert assumption.given_columns(hidden([0, 3], "cbc")).tolist() == columns
+    data = hidden([0, 3], "cbc")
+    found = assumption.conditioning(data, np.ones(data.problem.n_groups, dtype=bool))
+    assert found.columns(data).tolist() == columns
+    assert not found.gaps.any()
 
 
 @pytest.mark.parametrize(
@@ -63,7 +66,7 @@ def test_columns_that_missingness_depends_on(assumption, columns):
 )
 def test_mar_refuses_groups_that_cannot_be_given(given, error, message):
     with pytest.raises(error, match=message):
-        MAR(given).given_columns(hidden([0, 3], "cbc"))
+        MAR(given).conditioning(hidden([0, 3], "cbc"), np.ones(5, dtype=bool))
 
 
 # ----------------------------------------------------------------------------------------------------------- mechanisms

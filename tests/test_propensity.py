@@ -10,11 +10,15 @@ from sklearn.ensemble import RandomForestClassifier
 from sklearn.linear_model import LogisticRegression
 
 import afape
-from afape.nuisance import AutoregressivePropensity, ChainPropensity, assign_folds
+from afape.nuisance import AutoregressivePropensity, ChainPropensity, Conditioning, assign_folds
 from afape.nuisance.logistic import fit_logistic, logistic_design
 from worlds import World
 
-NOTHING = np.array([], dtype=np.intp)
+
+def given(data, *groups):
+    """Conditioning on always recorded groups."""
+    mask = np.isin(np.arange(data.problem.n_groups), groups)
+    return Conditioning(mask, label=False, gaps=np.zeros_like(mask))
 
 
 def ask(propensity, data, required):
@@ -42,14 +46,14 @@ def shares(data, required, given=0):
 
 @pytest.mark.parametrize("required", [[1], [2], [1, 3], [1, 2, 3], []])
 def test_chain_equals_shares_in_a_saturated_world(binary, required):
-    chain = ChainPropensity(binary, np.array([0]), one_fold(binary))
+    chain = ChainPropensity(binary, given(binary, 0), one_fold(binary))
     mask = np.isin(np.arange(4), required)
     assert_allclose(ask(chain, binary, mask), shares(binary, required), rtol=1e-7)
 
 
 def test_without_given_columns_the_share_is_exact(binary):
     for make in (ChainPropensity, AutoregressivePropensity):
-        p = make(binary, NOTHING, one_fold(binary))
+        p = make(binary, given(binary), one_fold(binary))
         assert_allclose(ask(p, binary, [False, True, True, False]), binary.recorded[:, [1, 2]].all(axis=1).mean())
 
 
@@ -71,8 +75,7 @@ def additive(n, seed):
 @pytest.mark.parametrize("required", [[0, 1, 0, 0], [0, 0, 1, 0], [0, 1, 1, 0], [0, 0, 0, 1], [0, 1, 1, 1]])
 def test_autoregressive_agrees_with_the_chain(required):
     data = additive(20_000, 0)
-    given = np.array([0])
-    chain, joint = (make(data, given, one_fold(data)) for make in (ChainPropensity, AutoregressivePropensity))
+    chain, joint = (make(data, given(data, 0), one_fold(data)) for make in (ChainPropensity, AutoregressivePropensity))
     assert [data.problem.group_names[g] for g in chain.order] == ["a", "b", "c"]
     inner = np.abs(data.values[:, 0]) < 2
     assert_allclose(ask(joint, data, required)[inner], ask(chain, data, required)[inner], atol=0.02)
@@ -80,7 +83,7 @@ def test_autoregressive_agrees_with_the_chain(required):
 
 def test_autoregressive_supersets_are_sums_over_patterns(binary):
     joint = AutoregressivePropensity(
-        binary, np.array([0]), assign_folds(len(binary), 3, None, np.random.default_rng(0))
+        binary, given(binary, 0), assign_folds(len(binary), 3, None, np.random.default_rng(0))
     )
     everything = joint._supersets(np.arange(50))
     assert_allclose(everything[:, 0], 1.0, rtol=1e-12)  # every pattern contains the empty set
@@ -90,13 +93,13 @@ def test_autoregressive_supersets_are_sums_over_patterns(binary):
 
 
 def test_always_recorded_groups_have_probability_one(binary):
-    chain = ChainPropensity(binary, np.array([0]), one_fold(binary))
+    chain = ChainPropensity(binary, given(binary, 0), one_fold(binary))
     assert (ask(chain, binary, [True, False, False, False]) == 1.0).all()
     assert chain.factors == {}
 
 
 def test_only_sets_that_are_asked_for_are_fitted(binary):
-    chain = ChainPropensity(binary, np.array([0]), one_fold(binary))
+    chain = ChainPropensity(binary, given(binary, 0), one_fold(binary))
     ask(chain, binary, [False, True, False, True])
     assert len(chain.factors) == 2
     before = dict(chain.factors)
@@ -105,7 +108,7 @@ def test_only_sets_that_are_asked_for_are_fitted(binary):
 
 
 def test_order_is_by_share_then_name(binary):
-    chain = ChainPropensity(binary, np.array([0]), one_fold(binary))
+    chain = ChainPropensity(binary, given(binary, 0), one_fold(binary))
     share = binary.recorded.mean(axis=0)
     assert chain.order == sorted([1, 2, 3], key=lambda g: -share[g])
 
@@ -117,7 +120,7 @@ def test_one_class_only_is_certain():
     frame = pd.DataFrame({"x": rng.normal(size=200), "a": a, "b": 2 * a, "c": np.nan, "y": rng.integers(0, 2, 200)})
     problem = afape.Problem({n: [n] for n in "xabc"}, {"a": 1.0, "b": 1.0, "c": 1.0}, "y", 1.0)
     data = afape.Retrospective(frame, problem)
-    chain = ChainPropensity(data, np.array([0]), assign_folds(200, 4, None, rng))
+    chain = ChainPropensity(data, given(data, 0), assign_folds(200, 4, None, rng))
     assert_allclose(ask(chain, data, [0, 1, 1, 0]), ask(chain, data, [0, 1, 0, 0]), rtol=0)
     assert (ask(chain, data, [0, 0, 0, 1]) == 0).all()
     assert (ask(chain, data, [0, 1, 0, 1]) == 0).all()
@@ -126,7 +129,7 @@ def test_one_class_only_is_certain():
 def test_rows_are_predicted_by_models_that_have_not_seen_them(binary):
     fold = assign_folds(len(binary), 5, None, np.random.default_rng(0))
     forest = RandomForestClassifier(n_estimators=5, random_state=0)
-    chain = ChainPropensity(binary, np.array([0]), fold, forest)
+    chain = ChainPropensity(binary, given(binary, 0), fold, forest)
     p = ask(chain, binary, [False, True, False, False])
     for k in range(5):
         model = RandomForestClassifier(n_estimators=5, random_state=0)
@@ -181,7 +184,7 @@ def test_cross_fitted_weights_of_a_cell_are_about_n_plus_1_over_k_plus_1(n, k):
     has[np.flatnonzero((level == 1) & (first == 1))[:5]] = True
     frame = pd.DataFrame({"x": level, "a": np.where(has, 1.0, np.nan), "y": np.arange(len(level)) % 2})
     data = afape.Retrospective(frame, afape.Problem({"x": ["x"], "a": ["a"]}, {"a": 1.0}, "y", 1.0))
-    chain = ChainPropensity(data, np.array([0]), first)
+    chain = ChainPropensity(data, given(data, 0), first)
     weight = 1 / ask(chain, data, [False, True])[(level == 1) & (first == 1)]
     assert_allclose(weight, (n + 1) / (k + 1), rtol=0.3 if k == 0 else 0.06)
     assert chain.converged

@@ -11,7 +11,16 @@ if TYPE_CHECKING:
     from .data import Problem, Retrospective
     from .estimators import Estimate, Support
     from .evaluation import evaluate, true_cost
-    from .missingness import MAR, MCAR, IndependentMechanism, LogisticMechanism
+    from .missingness import (
+        MAR,
+        MCAR,
+        MNAR,
+        GraphMechanism,
+        Identification,
+        IndependentMechanism,
+        LogisticMechanism,
+        MGraph,
+    )
     from .notices import (
         AfapeWarning,
         ClippedWeightsWarning,
@@ -33,6 +42,7 @@ __version__ = "0.1.0"
 __all__ = [
     "MAR",
     "MCAR",
+    "MNAR",
     "AcquireAll",
     "AcquireNone",
     "AfapeWarning",
@@ -44,6 +54,8 @@ __all__ = [
     "Estimate",
     "Evaluation",
     "FixedOrder",
+    "GraphMechanism",
+    "Identification",
     "ImputedClassifier",
     "IndependentMechanism",
     "InterruptedBootstrapWarning",
@@ -51,6 +63,7 @@ __all__ = [
     "KnownValues",
     "LearnedPropensity",
     "LogisticMechanism",
+    "MGraph",
     "NormalizerWarning",
     "NotEstimableError",
     "PartialGroupWarning",
@@ -80,7 +93,7 @@ _HOMES = {
     ".data": "Problem Retrospective",
     ".estimators": "Estimate Support",
     ".evaluation": "evaluate true_cost",
-    ".missingness": "MAR MCAR IndependentMechanism LogisticMechanism",
+    ".missingness": "MAR MCAR MNAR GraphMechanism Identification IndependentMechanism LogisticMechanism MGraph",
     ".notices": "AfapeWarning ClippedWeightsWarning NormalizerWarning PartialGroupWarning "
     "PropensityFitWarning SeenRowsWarning SupportWarning "
     "UnrecordedColumnWarning InterruptedBootstrapWarning ValueFallbackWarning",

@@ -17,7 +17,7 @@ from .classifiers import Classifier
 from .data import Retrospective
 from .estimators import TARGETS, Estimate
 from .estimators.estimate import cluster_sums
-from .missingness import MAR, MCAR
+from .missingness import MAR, MCAR, MNAR
 from .result import Evaluation
 from .task import Task
 
@@ -177,7 +177,7 @@ def compare(
     policies: Mapping[str, Policy],
     classifier: Classifier,
     *,
-    missingness: MCAR | MAR,
+    missingness: MCAR | MAR | MNAR,
     estimators: Any = None,
     propensity: Any = None,
     values: Any = "quadratic",
@@ -224,10 +224,10 @@ def compare(
         estimators=estimators,
     )
     bound = {name: bind(policy, data.problem, f"policies[{name!r}]") for name, policy in policies.items()}
-    propensities = task.learn_propensities([task.probe(policy) for policy in bound.values()])
+    nuisances = task.learn(bound.values())
     evaluations = {}
     for k, (name, policy) in enumerate(bound.items()):
-        evaluations[name] = task.evaluate(policy, name, propensities, _part(progress, k, len(bound)))
+        evaluations[name] = task.evaluate(policy, name, nuisances, _part(progress, k, len(bound)))
     return Comparison(evaluations, confidence)
 
 

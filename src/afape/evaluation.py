@@ -13,7 +13,7 @@ from .classifiers import Classifier, check_classifier
 from .data import Retrospective
 from .estimators import Estimate, RunCosts
 from .estimators.estimate import check_confidence
-from .missingness import MAR, MCAR
+from .missingness import MAR, MCAR, MNAR
 from .result import Evaluation
 from .task import Task, bound_options, name_of, row_identity
 from .walk import Ground, WalkOptions
@@ -29,7 +29,7 @@ def evaluate(
     policy: Policy,
     classifier: Classifier,
     *,
-    missingness: MCAR | MAR,
+    missingness: MCAR | MAR | MNAR,
     estimators: Sequence[str] | None = None,
     propensity: Any = None,
     values: Any = "quadratic",
@@ -53,11 +53,12 @@ def evaluate(
         Records to judge on; neither policy nor classifier should have been trained on them.
     policy, classifier
         Anything with ``probabilities(values, acquired)`` and ``predict(values, acquired)``.
-    missingness : MCAR or MAR
+    missingness : MCAR, MAR or MNAR
         What is assumed about why values are missing.
     estimators : list of str, optional
         Names; default all that the assumption allows: ``imp-mean``, ``blocking``, ``cc`` (known to be biased, kept
-        because the field reports them), ``ipw-miss``, ``ipw-semi``, ``dm-semi`` and ``drl-semi``.
+        because the field reports them), ``ipw-miss``, ``ipw-semi``, ``dm-semi`` and ``drl-semi``; where recording
+        depends on groups with gaps, ``ipw-semi-miss``, ``dm-semi-miss`` and ``drl-semi-miss`` in place of the latter three.
     propensity : optional
         None to learn it, a scikit-learn classifier or `LearnedPropensity` to say how, a `KnownPropensity`, or a
         list of one learned and one known, whose estimators then end in ``-gt``.
@@ -66,7 +67,7 @@ def evaluate(
         "boosting", "network" (the paper's), any scikit-learn regressor that copes with NaN, or `KnownValues`.
     augment_label : bool
         Whether action values may also condition on the label. The agent never sees it, the estimator may; it
-        lowers the variance and changes nothing else.
+        lowers the variance and changes nothing else. Where recording depends on the label, they always do.
     normalize : bool
         Divide by mean weights (Hajek). The mean weights are reported either way.
     acquisition_weight : {"before", "after"}
@@ -112,8 +113,7 @@ def evaluate(
         estimators=estimators,
     )
     bound = bind(policy, data.problem)
-    propensities = task.learn_propensities([task.probe(bound)])
-    return task.evaluate(bound, name_of(policy), propensities, progress)
+    return task.evaluate(bound, name_of(policy), task.learn([bound]), progress)
 
 
 def true_cost(

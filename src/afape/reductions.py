@@ -21,15 +21,11 @@ from .estimators import (
     View,
     WeightedEstimator,
 )
-from .nuisance import ActionValues, BoundPropensity, KnownValues, TableValues, ValueRegressor
+from .nuisance import ActionValues, KnownValues, TableValues, ValueRegressor
+from .nuisances import DIRECT, DOUBLY_ROBUST, MISSING, Nuisances, base_of
 from .walk import Ground, WalkOptions, WalkTable, walk
 
-__all__ = ["BASELINES", "DIRECT", "DOUBLY_ROBUST", "WEIGHTED", "Recipe", "Reductions"]
-
-BASELINES = ("imp-mean", "blocking", "cc")
-WEIGHTED = ("ipw-miss", "ipw-semi")
-DIRECT = "dm-semi"
-DOUBLY_ROBUST = "drl-semi"
+__all__ = ["Recipe", "Reductions"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -40,7 +36,6 @@ class Recipe:
     augment_label: bool
     normalize: bool
     acquisition_weight: str
-    given: Ints
     fold: Ints
     row_weight: Floats | None  # 0 for rows that only teach
 
@@ -58,11 +53,12 @@ class Reductions:
         policy: Policy,
         classifier: Classifier,
         names: list[str],
-        propensities: dict[str, BoundPropensity],
+        nuisances: Nuisances,
         recipe: Recipe,
         keep: bool,
     ) -> None:
         self.data, self.policy, self.classifier, self.names, self.recipe = data, policy, classifier, names, recipe
+        self.nuisances = nuisances
         problem, weight = data.problem, recipe.row_weight
         self.plain: dict[str, RunCosts] = {}
         if "imp-mean" in names:
@@ -71,25 +67,34 @@ class Reductions:
             self.plain["blocking"] = RunCosts(data, blocked=True, row_weight=weight)
         if "cc" in names:
             self.plain["cc"] = RunCosts(data, only=data.complete, row_weight=weight)
-        none, everything = np.zeros(problem.n_groups, bool), np.ones(problem.n_groups, bool)
         formula = InverseProbability(problem.prices, recipe.normalize, recipe.acquisition_weight)
         self.weighted: dict[str, WeightedEstimator] = {}
+        everything = np.ones(problem.n_groups, dtype=bool)
+        adjusted, complete = (
+            {suffix: View(p, data.recorded, adjust) for suffix, p in propensities.items()}
+            for propensities, adjust in (
+                (nuisances.propensities, nuisances.given.gaps),
+                (nuisances.complete, everything),
+            )
+        )
         self.views: dict[str, View] = {}
-        for suffix, propensity in propensities.items():
-            semi, miss = (View(propensity, data.recorded, adjust) for adjust in (none, everything))
-            self.views |= {f"ipw-miss{suffix}": miss, f"ipw-semi{suffix}": semi, f"{DOUBLY_ROBUST}{suffix}": semi}
         for name in names:
-            if name in self.views and not name.startswith(DOUBLY_ROBUST):
+            base = base_of(name)
+            if name not in self.plain:
+                views = complete if base == MISSING else adjusted
+                # The direct method of the semi-offline view weighs nothing, so that any propensity will do.
+                self.views[name] = views.get(name.removeprefix(base)) or next(iter(views.values()))
+            if name in self.views and base not in (*DIRECT, *DOUBLY_ROBUST):
                 self.weighted[name] = WeightedEstimator(data, self.views[name], formula, weight)
-        self.doubly_robust = [name for name in names if name.startswith(DOUBLY_ROBUST)]
-        self.valued = DIRECT in names or bool(self.doubly_robust)
+        self.valued = any(base_of(name) in (*DIRECT, *DOUBLY_ROBUST) for name in names)
         self.keep = keep or self.valued
-        # Support speaks of the semi-offline view; weights computed for an estimator serve it as well.
+        # Support speaks of the semi-offline or hybrid view; weights computed for an estimator serve it as well.
         self.support = SupportReduction(data)
-        self._support_name = "ipw-semi" + next(iter(propensities))
+        self._support_view = next(iter(adjusted.values()))
         self.table: WalkTable | None = None
+        self.valued_table: WalkTable | None = None  # rows that have everything given recorded
         self.values: TableValues | None = None
-        self.direct: DirectMethod | None = None
+        self.direct: dict[str, DirectMethod] = {}
         self.fallbacks = 0
 
     @property
@@ -143,22 +148,28 @@ class Reductions:
             if name != "imp-mean":
                 costs.add(table)
         states = None
-        for name, estimator in self.weighted.items():
+        for estimator in self.weighted.values():
             weighted = estimator.view.weigh(table)
             estimator.add(table, weighted)
-            if name == self._support_name:
+            if estimator.view is self._support_view:
                 states = weighted
-        self.support.add(table, states or self.views[self._support_name].weigh(table))
+        self.support.add(table, states or self._support_view.weigh(table))
 
     def _learn_values(self) -> None:
-        table = self._table
+        usable, recipe = self.nuisances.given.usable(self.data), self.recipe
+        table = self._table if usable is None else self._table.without(np.flatnonzero(~usable))
+        self.valued_table = table
         self.values = self._values(None)
-        self.direct = DirectMethod(self.data, table, self.recipe.row_weight)
-        formula = DoublyRobust(self.values, self.recipe.normalize)
-        for name in self.doubly_robust:
-            estimator = WeightedEstimator(self.data, self.views[name], formula, self.recipe.row_weight)
-            estimator.add(table, estimator.view.weigh(table))
-            self.weighted[name] = estimator
+        formula = DoublyRobust(self.values, recipe.normalize)
+        for name in self.names:
+            if base_of(name) in DIRECT:
+                self.direct[name] = DirectMethod(
+                    self.data, table, self.views[name], recipe.normalize, recipe.row_weight
+                )
+            elif base_of(name) in DOUBLY_ROBUST:
+                estimator = WeightedEstimator(self.data, self.views[name], formula, recipe.row_weight)
+                estimator.add(table, estimator.view.weigh(table))
+                self.weighted[name] = estimator
 
     @property
     def _table(self) -> WalkTable:
@@ -166,16 +177,18 @@ class Reductions:
         return self.table
 
     def _values(self, row_weight: Floats | None) -> TableValues:
-        recipe = self.recipe
+        recipe, given, table = self.recipe, self.nuisances.given, self.valued_table
+        assert table is not None, "the walk comes first"
+        columns = given.columns(self.data)
         if isinstance(recipe.values, KnownValues):
-            return recipe.values.values(self.data, self._table, recipe.given)
+            return recipe.values.values(self.data, table, columns)
         learned = ActionValues(
             self.data,
-            self._table,
-            recipe.given,
+            table,
+            columns,
             recipe.fold,
             recipe.values,
-            recipe.augment_label,
+            recipe.augment_label or given.label,  # values of a label that decides what is recorded need it
             row_weight,
             averaged=None if recipe.row_weight is None else recipe.row_weight > 0,
         )
@@ -188,16 +201,14 @@ class Reductions:
         """Estimates of every estimator, in the order asked for."""
         reductions: dict[str, RunCosts | WeightedEstimator] = {**self.plain, **self.weighted}
         out = {name: reduction.outcome(rows, confidence) for name, reduction in reductions.items()}
-        if self.direct is not None and self.values is not None:
-            out[DIRECT] = self.direct.outcome(self.values, rows, confidence)
+        for name, direct in self.direct.items():
+            assert self.values is not None
+            out[name] = direct.outcome(self.values, rows, confidence)
         return {name: out[name] for name in self.names}
 
     def replicate(self, row_weight: Floats) -> dict[str, dict[str, float]]:
         """Every estimate with these row weights, nuisances learned again."""
-        refitted: dict[int, BoundPropensity] = {}
-        for view in self.views.values():
-            if id(view.propensity) not in refitted:
-                refitted[id(view.propensity)] = view.propensity.refit(row_weight)
+        refitted = self.nuisances.refitted(row_weight)
         views = {
             name: View(refitted[id(view.propensity)], view.recorded, view.adjust) for name, view in self.views.items()
         }
@@ -213,10 +224,11 @@ class Reductions:
         used = row_weight if self.recipe.row_weight is None else row_weight * self.recipe.row_weight
         out = {name: costs.replicate(row_weight) for name, costs in self.plain.items()}
         for name, estimator in self.weighted.items():
-            formula = estimator.formula
-            if values is not None and isinstance(formula, DoublyRobust):
-                formula = DoublyRobust(values, self.recipe.normalize)
-            out[name] = estimator.replicate(self._table, views[name], used, formula)
-        if values is not None and self.direct is not None:
-            out[DIRECT] = self.direct.replicate(values, used)
+            table, formula = self._table, estimator.formula
+            if values is not None and self.valued_table is not None and isinstance(formula, DoublyRobust):
+                table, formula = self.valued_table, DoublyRobust(values, self.recipe.normalize)
+            out[name] = estimator.replicate(table, views[name], used, formula)
+        if values is not None:
+            for name, direct in self.direct.items():
+                out[name] = direct.replicate(values, used, views[name])
         return out

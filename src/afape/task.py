@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import warnings
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -12,13 +12,13 @@ import numpy as np
 import pandas as pd
 
 from .agents.policy import Policy, bind
-from .arrays import Bools, Floats, Ints
+from .arrays import Bools, Floats, Ints, any_of
 from .bootstrap import Bootstrap, Replicates, run_bootstrap
 from .classifiers import Classifier, check_classifier
 from .data import Retrospective
 from .estimators import Outcome
 from .estimators.estimate import check_confidence
-from .missingness import MAR, MCAR
+from .missingness import MAR, MCAR, MNAR
 from .notices import (
     ClippedWeightsWarning,
     InterruptedBootstrapWarning,
@@ -28,7 +28,6 @@ from .notices import (
     ValueFallbackWarning,
 )
 from .nuisance import (
-    BoundPropensity,
     KnownPropensity,
     KnownValues,
     LearnedPropensity,
@@ -36,9 +35,11 @@ from .nuisance import (
     assign_folds,
     split_folds,
 )
-from .reductions import BASELINES, DIRECT, DOUBLY_ROBUST, WEIGHTED, Recipe, Reductions
+from .nuisances import Nuisances, possible_names
+from .reductions import Recipe, Reductions
 from .result import Evaluation
 from .walk import Ground, WalkOptions, walk
+from .walk.sets import unique_sets
 
 __all__ = ["Task", "name_of", "row_identity"]
 
@@ -54,10 +55,9 @@ class Task:
 
     data: Retrospective
     classifier: Classifier
-    missingness: MCAR | MAR
-    given: Ints
+    missingness: MCAR | MAR | MNAR
     specs: dict[str, KnownPropensity | LearnedPropensity]  # by the suffix of the estimators' names
-    names: list[str]
+    names: list[str] | None  # estimators asked for; None for all that the assumption allows
     recipe: Recipe
     bootstrap: Bootstrap
     confidence: float
@@ -92,14 +92,16 @@ class Task:
             raise TypeError(f"'data' must be an afape.Retrospective, not {type(data).__name__}.")
         if len(data) == 0:
             raise ValueError("'data' must have rows, but is empty.")
-        if not isinstance(missingness, MCAR | MAR):
-            raise TypeError(f"'missingness' must be afape.MCAR() or afape.MAR(given=[...]), not {missingness!r}.")
+        if not isinstance(missingness, MCAR | MAR | MNAR):
+            raise TypeError(
+                f"'missingness' must be afape.MCAR(), afape.MAR(given=[...]) or afape.MNAR(graph=...), not {missingness!r}."
+            )
         if acquisition_weight not in ("before", "after"):
             raise ValueError(f"'acquisition_weight' must be 'before' or 'after', but is {acquisition_weight!r}.")
         check_confidence(confidence)
-        given = missingness.given_columns(data)
+        missingness.conditioning(data, np.zeros(data.problem.n_groups, dtype=bool))  # refuses names that do not fit
         specs = _propensity_specs(propensity)
-        names = _chosen(estimators, specs)
+        names = _chosen(estimators, possible_names(missingness, list(specs)))
         learner = values if isinstance(values, KnownValues) else as_regressor(values)
         draws = bootstrap if isinstance(bootstrap, Bootstrap) else Bootstrap(bootstrap)
         n_units = len(data) if data.cluster is None else len(np.unique(data.cluster))
@@ -120,13 +122,12 @@ class Task:
             row_weight = (fold == 0).astype(float)
         if split is not None and n_folds != 5:
             raise ValueError("'n_folds' and 'split' exclude each other: cross-fit, or learn from a part of the rows.")
-        recipe = Recipe(learner, augment_label, normalize, acquisition_weight, given, fold, row_weight)
+        recipe = Recipe(learner, augment_label, normalize, acquisition_weight, fold, row_weight)
         seed = int(walk_seed.generate_state(1, np.uint64)[0])
         return Task(
             data=data,
             classifier=judge,
             missingness=missingness,
-            given=given,
             specs=specs,
             names=names,
             recipe=recipe,
@@ -140,28 +141,32 @@ class Task:
         )
 
     def probe(self, policy: Policy) -> Bools:
-        """Sets that the policy reaches in a few rows spread over the data."""
+        """Sets that the policy wants in a few rows spread over the data.
+
+        Under a graph in all rows, because what has to be adjusted for depends on what the policy wants.
+        """
         n = len(self.data)
-        rows = np.unique(np.linspace(0, n - 1, min(_PROBE_ROWS, n)).astype(np.intp))
+        few = n if isinstance(self.missingness, MNAR) else min(_PROBE_ROWS, n)
+        rows = np.unique(np.linspace(0, n - 1, few).astype(np.intp))
         ground = Ground.recorded(self.data, policy, _Silent())
-        return np.concatenate([table.sets for table in walk(ground, rows, self.options, self.walk_seed)])
+        free = self.data.problem.free
+        found = [
+            np.concatenate([table.sets, table.edge_targets(free)])
+            for table in walk(ground, rows, self.options, self.walk_seed)
+        ]
+        return unique_sets(np.concatenate([unique_sets(sets)[0] for sets in found]))[0]
 
-    def learn_propensities(self, asked: list[Bools]) -> dict[str, BoundPropensity]:
-        """Bind known propensities, set up learned ones; ``asked`` are sets that policies reach."""
-        sets = np.concatenate(asked)
-        return {
-            suffix: spec.bind(self.data)
-            if isinstance(spec, KnownPropensity)
-            else spec.bind(self.data, self.given, self.fold, sets)
-            for suffix, spec in self.specs.items()
-        }
+    def learn(self, policies: Iterable[Policy]) -> Nuisances:
+        """Propensities that serve all of these policies."""
+        sets = np.concatenate([self.probe(policy) for policy in policies])
+        wanted = any_of(sets.T) | self.data.problem.free
+        return Nuisances.learned(self.data, self.missingness, self.specs, self.fold, sets, wanted)
 
-    def evaluate(
-        self, policy: Policy, name: str, propensities: dict[str, BoundPropensity], progress: Progress | None = None
-    ) -> Evaluation:
+    def evaluate(self, policy: Policy, name: str, nuisances: Nuisances, progress: Progress | None = None) -> Evaluation:
         """Walk, estimate, bootstrap, warn."""
         keep = self.bootstrap.n_replicates > 0
-        run = Reductions(self.data, policy, self.classifier, self.names, propensities, self.recipe, keep)
+        names = nuisances.names(self.names, self.missingness)
+        run = Reductions(self.data, policy, self.classifier, names, nuisances, self.recipe, keep)
         n_boot = self.bootstrap.n_replicates
         total = run.steps + n_boot
         run.walk(self.options, self.walk_seed, self.n_jobs, progress and (lambda done: progress(done, total)))
@@ -178,7 +183,7 @@ class Task:
             )
             outcomes = self._with_replicates(outcomes, replicates)
         support = run.support.result(_weight_table(outcomes, run.weighted_names))
-        self._warn(outcomes, run, support.unsupported, propensities)
+        self._warn(outcomes, run, support.unsupported)
         return Evaluation(outcomes, support, name, name_of(self.classifier), repr(self.missingness), self.confidence)
 
     def _with_replicates(self, outcomes: dict[str, Outcome], replicates: Replicates) -> dict[str, Outcome]:
@@ -207,10 +212,9 @@ class Task:
             out[name] = replace(outcome, estimates=estimates, error=error, replicates=done, lost=lost)
         return out
 
-    def _warn(
-        self, outcomes: dict[str, Outcome], run: Reductions, unsupported: float, propensities: dict[str, Any]
-    ) -> None:
+    def _warn(self, outcomes: dict[str, Outcome], run: Reductions, unsupported: float) -> None:
         names = run.weighted_names
+        propensities = run.nuisances.propensities
         if unsupported > 0 and names:
             _tell(
                 f"An estimated {100 * unsupported:.2g} % of the policy's runs want a set of groups that no row has "
@@ -309,13 +313,9 @@ def _propensity_specs(propensity: Any) -> dict[str, KnownPropensity | LearnedPro
     return {"-gt" if len(specs) == 2 and isinstance(p, KnownPropensity) else "": p for p in specs}
 
 
-def _chosen(estimators: Sequence[str] | None, specs: dict[str, Any]) -> list[str]:
-    def both(base: str) -> list[str]:
-        return [base + suffix for suffix in specs]
-
-    possible = [*BASELINES, *(n for base in WEIGHTED for n in both(base)), DIRECT, *both(DOUBLY_ROBUST)]
+def _chosen(estimators: Sequence[str] | None, possible: list[str]) -> list[str] | None:
     if estimators is None:
-        return possible
+        return None
     if isinstance(estimators, str) or not isinstance(estimators, Sequence) or not estimators:
         raise ValueError(f"'estimators' must be a list of names, but is {estimators!r}.")
     for name in estimators:

@@ -63,7 +63,7 @@ class SupportReduction:
         self.sampled = 0
 
     def add(self, table: WalkTable, weighted: WeightedStates) -> None:
-        """Add the states of a chunk; their weights are those of the semi-offline view."""
+        """Add the states of a chunk; their weights are those of the semi-offline or hybrid view."""
         self.sampled += len(table.sampled)
         weight = np.zeros(len(table.row))
         weight[weighted.lines] = weighted.weight * table.reach[weighted.lines]

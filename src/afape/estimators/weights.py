@@ -38,7 +38,8 @@ class View:
     r"""Which rows may speak, and how loudly.
 
     The weight of a state S is :math:`1(R \ge S + adj) / P(R \ge S + adj \mid given)`. With ``adjust`` empty this is
-    the semi-offline view (IPW-Semi), with all groups the missing-data view (IPW-Miss).
+    the semi-offline view (IPW-Semi), with all groups the missing-data view (IPW-Miss), and between them, with
+    the groups that recording depends on where these have gaps, the hybrid view (IPW-Semi-Miss).
     """
 
     propensity: BoundPropensity

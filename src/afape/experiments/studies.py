@@ -51,7 +51,8 @@ class StudyDraw:
     n_rows : int
         Rows of a data set.
     settings : mapping from name to keyword arguments of `compare`
-        Each is run on every data set. ``known=True`` adds the true propensity.
+        Each is run on every data set. ``known=True`` adds the true propensity; ``missingness`` replaces the
+        experiment's own assumption.
     kinds : list of str
         Interval kinds to record.
     policies : list of str, optional
@@ -88,6 +89,7 @@ class StudyDraw:
             options = dict(arguments)
             if options.pop("known", False):
                 options["propensity"] = [None, self.experiment.mechanism.propensity(data)]
+            missingness = options.pop("missingness", self.experiment.missingness)
             with warnings.catch_warnings():
                 # A small sample in thousands may clip a weight; what that does to the estimate is what the study measures.
                 warnings.simplefilter("ignore", AfapeWarning)
@@ -95,7 +97,7 @@ class StudyDraw:
                     data,
                     self.policies,
                     self.classifier,
-                    missingness=self.experiment.missingness,
+                    missingness=missingness,
                     random_state=k,
                     **options,
                 )

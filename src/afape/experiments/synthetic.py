@@ -10,9 +10,9 @@ from sklearn.datasets import make_classification
 
 from ..classifiers import ImputedClassifier
 from ..data import Problem, Retrospective
-from ..missingness import MAR, LogisticMechanism
+from ..missingness import MAR, MNAR, GraphMechanism, LogisticMechanism, MGraph
 
-__all__ = ["Experiment", "saturated_mar", "synthetic_mar"]
+__all__ = ["Experiment", "saturated_mar", "synthetic_mar", "synthetic_mnar"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -21,8 +21,8 @@ class Experiment:
 
     name: str
     complete: Retrospective
-    mechanism: LogisticMechanism
-    missingness: MAR
+    mechanism: LogisticMechanism | GraphMechanism
+    missingness: MAR | MNAR
 
     def parts(self, random_state: int = 0) -> tuple[ImputedClassifier, Retrospective, Retrospective]:
         """Trained classifier, evaluation records with gaps, and the same rows complete.
@@ -42,6 +42,21 @@ def synthetic_mar(n_rows: int = 150_000, random_state: int = 1) -> Experiment:
     Four informative features; the label is 1 where they sum to more than 0 and 1 with probability 0.3
     elsewhere. Groups x0 = [X0] (free), x1 = [X1] and x2 = [X2, X3], price 1 each; a wrong label costs 14.
     """
+    mechanism = LogisticMechanism(intercepts={"x1": -0.3, "x2": -0.1}, weights={"x1": {"X0": 0.5}, "x2": {"X0": 0.6}})
+    return Experiment("synthetic-mar", _synthetic(n_rows, random_state), mechanism, MAR(given=["x0"]))
+
+
+def synthetic_mnar(n_rows: int = 150_000, random_state: int = 1) -> Experiment:
+    """Draw the synthetic MNAR problem: the same data, but whether x2 is recorded depends on x1, which has gaps itself.
+
+    P(x1 recorded) = 0.7, P(x2 recorded) = sigma(-1.5 + X1).
+    """
+    graph = MGraph("x1 -> R_x2; R_x1")
+    mechanism = GraphMechanism(graph, {"x1": float(np.log(7 / 3)), "x2": -1.5}, {"x2": {"X1": 1.0}})
+    return Experiment("synthetic-mnar", _synthetic(n_rows, random_state), mechanism, MNAR(graph=graph))
+
+
+def _synthetic(n_rows: int, random_state: int) -> Retrospective:
     X, _ = make_classification(
         n_samples=n_rows, n_features=4, n_informative=4, n_redundant=0, random_state=random_state
     )
@@ -54,8 +69,7 @@ def synthetic_mar(n_rows: int = 150_000, random_state: int = 1) -> Experiment:
         label="Y",
         misclassification_cost=14.0,
     )
-    mechanism = LogisticMechanism(intercepts={"x1": -0.3, "x2": -0.1}, weights={"x1": {"X0": 0.5}, "x2": {"X0": 0.6}})
-    return Experiment("synthetic-mar", Retrospective(frame, problem), mechanism, MAR(given=["x0"]))
+    return Retrospective(frame, problem)
 
 
 def saturated_mar(n_rows: int = 60_000, random_state: int = 1) -> Experiment:

@@ -2,24 +2,28 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
-from ..arrays import Ints
+from ..arrays import Bools
 from ..data import Retrospective
+from ..nuisance import Conditioning, OddsBlock, OddsTerm
+from .graph import MGraph
+from .identification import Block, Identification
 
-__all__ = ["MAR", "MCAR"]
+__all__ = ["MAR", "MCAR", "MNAR"]
 
 
 @dataclass(frozen=True)
 class MCAR:
     """Missing completely at random: what is recorded depends on nothing."""
 
-    def given_columns(self, data: Retrospective) -> Ints:
-        """No columns."""
-        return np.array([], dtype=np.intp)
+    def conditioning(self, data: Retrospective, wanted: Bools) -> Conditioning:
+        """Nothing is given."""
+        return Conditioning(_none(data), False, _none(data))
 
 
 @dataclass(frozen=True)
@@ -32,14 +36,17 @@ class MAR:
     ----------
     given : sequence of str
         Names of groups; every row must have them recorded.
+    label : bool
+        Whether recording may depend on the label as well. It is conditioned on then, wherever the groups are.
     """
 
     given: Sequence[str]
+    label: bool = False
 
-    def given_columns(self, data: Retrospective) -> Ints:
-        """Columns of the given groups; refuses groups that are not always recorded."""
+    def conditioning(self, data: Retrospective, wanted: Bools) -> Conditioning:
+        """The given groups, whatever the policy wants; refuses groups that are not always recorded."""
         groups = data.problem.group_index(self.given, "given")
-        if len(groups) == 0:
+        if len(groups) == 0 and not self.label:
             raise ValueError("'given' must name at least one group; for none, use afape.MCAR().")
         for g in groups:
             gaps = int((~data.recorded[:, g]).sum())
@@ -47,6 +54,127 @@ class MAR:
                 raise ValueError(
                     f"'given' groups must always be recorded, but {data.problem.group_names[g]!r} is missing in {gaps} "
                     f"of {len(data)} rows. Where missingness depends on a group with gaps the data are missing not at "
-                    "random (MNAR), and weights given that group cannot be computed in these rows."
+                    "random: draw what depends on what and use afape.MNAR(graph=...)."
                 )
-        return np.flatnonzero(np.isin(data.column_group, groups))
+        return Conditioning(_mask(data, groups), self.label, _none(data))
+
+
+@dataclass(frozen=True)
+class MNAR:
+    """Missing not at random, as a missingness graph says.
+
+    Parameters
+    ----------
+    graph : MGraph or str
+        Which groups, indicators and perhaps the label decide what is recorded. What has to be adjusted for, and how its
+        probability is learned, follows from it and from what the policy wants (`MGraph.identify`).
+    adjust : sequence of str
+        In place of a graph, for those who know: the groups to adjust for, those with gaps in the order in which
+        their recording came about. Recording of each of these may depend on those before it and on the always recorded
+        ones among them; recording of all other groups on all of them.
+    label : bool
+        With ``adjust``: whether recording may depend on the label as well.
+    """
+
+    graph: MGraph | str | None = None
+    adjust: Sequence[str] | None = None
+    label: bool = False
+
+    def __post_init__(self) -> None:
+        if (self.graph is None) == (self.adjust is None):
+            raise ValueError("MNAR needs either 'graph' or 'adjust': a missingness graph, or the groups to adjust for.")
+        if self.graph is not None and self.label:
+            raise ValueError("'label' goes with 'adjust'; in a graph, draw an edge from the label to an indicator.")
+        if isinstance(self.graph, str):
+            object.__setattr__(self, "graph", MGraph(self.graph))
+        if self.graph is not None and not isinstance(self.graph, MGraph):
+            raise TypeError(f"'graph' must be an afape.MGraph or its text, not {type(self.graph).__name__}.")
+        if isinstance(self.adjust, str):
+            raise TypeError(f"'adjust' must be a list of group names, but is the text {self.adjust!r}.")
+
+    def identify(self, data: Retrospective, wanted: Bools | None = None) -> Identification:
+        """What the graph decides on these records, for a policy that wants these groups (default: all)."""
+        if not isinstance(self.graph, MGraph):
+            raise ValueError("Without a graph there is nothing to identify from: MNAR(adjust=...) takes it on trust.")
+        problem = data.problem
+        graph = _on_records(self.graph, data)
+        names = [g for j, g in enumerate(problem.group_names) if wanted is None or wanted[j]]
+        return graph.identify(names, label=problem.label)
+
+    def conditioning(self, data: Retrospective, wanted: Bools) -> Conditioning:
+        """Groups to adjust for, and how their propensity is learned; refuses what is not identified."""
+        if self.graph is None:
+            return self._ordered(data)
+        found = self.identify(data, wanted)
+        if not found.identified:
+            raise ValueError(
+                f"'graph' must identify the propensity that the policy needs, but does not.\n{found}\n"
+                "Baselines need no propensity, but are biased."
+            )
+        names = data.problem.group_names
+        groups = _mask(data, [names.index(g) for g in found.adjust])
+        blocks = tuple(_indexed(block, data) for block in found.blocks)
+        return Conditioning(groups, found.label is not None, groups & ~data.always_recorded, blocks)
+
+    def _ordered(self, data: Retrospective) -> Conditioning:
+        index = [int(g) for g in data.problem.group_index(list(self.adjust or ()), "adjust")]
+        always = tuple(g for g in index if data.always_recorded[g])
+        blocks, earlier = [], ()  # type: list[OddsBlock], tuple[int, ...]
+        for g in index:
+            if g not in always:
+                blocks.append(OddsBlock((g,), (g,), (OddsTerm((g,), (*always, *earlier), self.label, earlier),)))
+                earlier = (*earlier, g)
+        groups = _mask(data, index)
+        return Conditioning(groups, self.label, groups & ~data.always_recorded, tuple(blocks))
+
+    def __repr__(self) -> str:
+        if self.graph is not None:
+            return f"MNAR(graph={str(self.graph)!r})"
+        return f"MNAR(adjust={list(self.adjust or ())!r}{', label=True' if self.label else ''})"
+
+
+def _on_records(graph: MGraph, data: Retrospective) -> MGraph:
+    """The graph over all groups of the problem, with indicators where the records have gaps."""
+    problem = data.problem
+    nodes = {*problem.group_names, problem.label}
+    if odd := [g for g in problem.group_names if g.startswith("R_")]:
+        raise ValueError(f"In a graph 'R_' marks indicators, but {odd[0]!r} is a group. Rename it.")
+    if unknown := [v for v in graph.values if v not in nodes]:
+        raise ValueError(
+            f"'graph' must name groups, 'R_<group>' and the label {problem.label!r}, but {unknown[0]!r} is none. The groups "
+            f"are {list(problem.group_names)}."
+        )
+    if problem.label in graph.missing:
+        raise ValueError(f"'graph' has an indicator of the label {problem.label!r}, which is always recorded.")
+    gaps = (~data.recorded).sum(axis=0)
+    for g in np.flatnonzero(gaps):
+        name = problem.group_names[g]
+        if name not in graph.missing:
+            raise ValueError(
+                f"'graph' contradicts the records: {name!r} is missing in {int(gaps[g])} of {len(data)} rows, but the graph "
+                f"has no node R_{name}. Say what it depends on, or add 'R_{name}' alone if that is nothing."
+            )
+    with_gaps = [problem.group_names[g] for g in np.flatnonzero(gaps)]
+    return graph.keeping(with_gaps, nodes)
+
+
+def _indexed(block: Block, data: Retrospective) -> OddsBlock:
+    names, label = data.problem.group_names, data.problem.label
+
+    def index(groups: Iterable[str]) -> tuple[int, ...]:
+        return tuple(names.index(g) for g in groups if g != label)
+
+    terms = tuple(
+        OddsTerm(index(t.groups), index(t.regressors), label in t.regressors, index(t.rows)) for t in block.terms
+    )
+    return OddsBlock(index(block.groups), index(block.together), terms)
+
+
+def _none(data: Retrospective) -> Bools:
+    return np.zeros(data.problem.n_groups, dtype=bool)
+
+
+def _mask(data: Retrospective, groups: Any) -> Bools:
+    out = _none(data)
+    out[groups] = True
+    return out

@@ -2,6 +2,7 @@
 
 from .autoregressive import AutoregressivePropensity
 from .chain import ChainPropensity
+from .conditioning import Conditioning, OddsBlock, OddsTerm
 from .folds import assign_folds, split_folds
 from .known import KnownPropensity
 from .known_values import KnownValues
@@ -15,9 +16,12 @@ __all__ = [
     "AutoregressivePropensity",
     "BoundPropensity",
     "ChainPropensity",
+    "Conditioning",
     "KnownPropensity",
     "KnownValues",
     "LearnedPropensity",
+    "OddsBlock",
+    "OddsTerm",
     "StackedScores",
     "TableValues",
     "ValueRegressor",

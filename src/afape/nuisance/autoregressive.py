@@ -8,6 +8,7 @@ from scipy.special import expit
 from ..arrays import Bools, Floats, Ints
 from ..data import Retrospective
 from .chain import canonical_order
+from .conditioning import Conditioning
 from .logistic import LogisticFit, fit_logistic, logistic_design
 
 __all__ = ["MAX_GROUPS", "AutoregressivePropensity"]
@@ -34,7 +35,7 @@ class AutoregressivePropensity:
     def __init__(
         self,
         data: Retrospective,
-        given: Ints,
+        given: Conditioning,
         fold: Ints,
         min_propensity: float = 0.0,
         row_weight: Floats | None = None,
@@ -46,7 +47,7 @@ class AutoregressivePropensity:
                 f"The autoregressive propensity needs at most {MAX_GROUPS} groups with gaps, but there are "
                 f"{len(self.order)}. Use method='chain'."
             )
-        self.design = logistic_design(data.values[:, given])
+        self.design = logistic_design(given.matrix(data))
         n_folds = int(fold.max()) + 1
         recorded = data.recorded[:, self.order]
         everyone = np.ones(len(fold), dtype=bool) if row_weight is None else row_weight > 0

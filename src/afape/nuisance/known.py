@@ -22,13 +22,17 @@ class KnownPropensity:
     function : callable
         ``function(values, required)`` with values of shape (m, d) and required groups of shape (m, G), bool;
         returns m probabilities in (0, 1]. Groups that are always recorded are never required: their
-        probability is 1.
+        probability is 1. Where recording depends on groups with gaps, it is asked about sets that contain
+        these, in rows that have them.
+    labels : bool
+        Whether recording depends on the label too: the function is then called with the label codes (m,) as a third
+        argument.
     """
 
-    def __init__(self, function: Callable[[Floats, Bools], ArrayLike]) -> None:
+    def __init__(self, function: Callable[..., ArrayLike], labels: bool = False) -> None:
         if not callable(function):
             raise TypeError(f"'function' must be callable, but is {type(function).__name__}.")
-        self.function = function
+        self.function, self.labels = function, labels
 
     @staticmethod
     def from_arrays(arrays: Mapping[str | tuple[str, ...], ArrayLike]) -> KnownPropensity:
@@ -54,7 +58,7 @@ class _PropensityArrays(KnownPropensity):
     def __init__(self, arrays: Mapping[str | tuple[str, ...], ArrayLike]) -> None:
         if not isinstance(arrays, Mapping):
             raise TypeError(f"'arrays' must be a mapping from groups to arrays, not {type(arrays).__name__}.")
-        self.arrays = arrays
+        self.arrays, self.labels = arrays, False
 
     def bind(self, data: Retrospective) -> BoundKnownPropensity:
         """Check names and lengths against these records."""
@@ -101,9 +105,12 @@ class BoundKnownPropensity:
     def __init__(self, propensity: KnownPropensity, data: Retrospective) -> None:
         self.name = repr(propensity)
         self.data, self.sometimes = data, ~data.always_recorded
-        self.ask: Callable[[Ints, Bools], ArrayLike] = lambda rows, required: propensity.function(
-            data.values[rows], required
-        )
+
+        def ask(rows: Ints, required: Bools) -> ArrayLike:
+            label = (data.labels[rows],) if propensity.labels else ()
+            return propensity.function(data.values[rows], required, *label)
+
+        self.ask: Callable[[Ints, Bools], ArrayLike] = ask
 
     def refit(self, row_weight: Floats) -> BoundKnownPropensity:
         """What is known stays as it is."""

@@ -9,6 +9,7 @@ from ..arrays import Bools, Floats, Ints
 from ..data import Retrospective
 from .autoregressive import MAX_GROUPS, AutoregressivePropensity
 from .chain import ChainPropensity, canonical_order
+from .conditioning import Conditioning
 
 __all__ = ["BoundPropensity", "LearnedPropensity"]
 
@@ -75,11 +76,16 @@ class LearnedPropensity:
                     "about every pattern in every row. Leave 'estimator' out, or use method='chain'."
                 )
 
-    def bind(self, data: Retrospective, given: Ints, fold: Ints, asked: Bools) -> BoundPropensity:
+    def bind(self, data: Retrospective, given: Conditioning, fold: Ints, asked: Bools) -> BoundPropensity:
         """Learn from these records; ``asked`` are sets that the policy reaches, to choose the method by."""
         method = self.method
         if method == "auto":
-            method = "autoregressive" if self._too_many(data, asked) else "chain"
+            method = "autoregressive" if self._too_many(data, asked) and not given.gaps.any() else "chain"
+        if method == "autoregressive" and given.gaps.any():
+            raise ValueError(
+                "'method' autoregressive needs everything that recording depends on to be always recorded. Under this graph "
+                "use method='chain'."
+            )
         if method == "autoregressive":
             return AutoregressivePropensity(data, given, fold, self.min_propensity)
         independent = method == "independent"

@@ -36,15 +36,27 @@ class LogisticFit(NamedTuple):
 
 
 def logistic_design(columns: Floats) -> Floats:
-    """Intercept and standardised columns; a constant column becomes 0."""
-    centred = columns - columns.mean(axis=0)
-    scale = centred.std(axis=0)
+    """Intercept and standardised columns; a constant column becomes 0, and so does what is not recorded."""
+    known = ~np.isnan(columns)
+    if known.all():
+        centred = columns - columns.mean(axis=0)
+        scale = centred.std(axis=0)
+    else:
+        count = np.maximum(known.sum(axis=0), 1)
+        centred = np.where(known, columns - np.where(known, columns, 0.0).sum(axis=0) / count, 0.0)
+        scale = np.sqrt((centred**2).sum(axis=0) / count)
     scaled = np.divide(centred, scale, out=np.zeros_like(centred), where=scale > 1e-12)
     return np.column_stack([np.ones(len(columns)), scaled])
 
 
 def fit_logistic(
-    design: Floats, outcome: Bools, weight: Floats | None = None, *, firth: bool = False, start: Floats | None = None
+    design: Floats,
+    outcome: Bools,
+    weight: Floats | None = None,
+    *,
+    firth: bool = False,
+    start: Floats | None = None,
+    exact: bool | None = None,
 ) -> LogisticFit:
     r"""Fit by maximum likelihood, or with Firth's correction.
 
@@ -63,12 +75,15 @@ def fit_logistic(
         Whether to correct.
     start : ndarray of shape (p,), optional
         Where to start from, such as the coefficients of another fold.
+    exact : bool, optional
+        Whether to go on to rounding; default without weights only.
     """
     w = np.ones(len(design)) if weight is None else weight
     keep = _independent_columns(design, w)
     z = design if len(keep) == design.shape[1] else design[:, keep]
     near = None if start is None else start[keep]
-    tolerance = _TOLERANCE if weight is None else _REPLICATE_TOLERANCE
+    exact = weight is None if exact is None else exact
+    tolerance = _TOLERANCE if exact else _REPLICATE_TOLERANCE
     theta, covariance, converged = _newton(z, outcome.astype(float), w, firth, near, tolerance)
     inverse = np.zeros((design.shape[1],) * 2)
     inverse[np.ix_(keep, keep)] = covariance

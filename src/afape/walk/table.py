@@ -72,9 +72,14 @@ class WalkTable:
 
     def without(self, rows: Ints) -> WalkTable:
         """Drop the lines of these rows."""
-        if len(rows) == 0:
-            return self
-        keep = ~np.isin(self.row, rows)
+        return self if len(rows) == 0 else self._states(~np.isin(self.row, rows))
+
+    def at_depth_zero(self) -> WalkTable:
+        """Only where rows start, with the edges that leave from there, leading nowhere."""
+        return self._states(self.depth == 0)
+
+    def _states(self, keep: Bools) -> WalkTable:
+        """Some states with their edges; an edge to a state that is not kept leads nowhere."""
         place = np.cumsum(keep) - 1
         edges = keep[self.edge_state]
         parts = {}
@@ -86,7 +91,7 @@ class WalkTable:
                 parts[field.name] = values[edges if field.name.startswith("edge_") else keep]
         parts["edge_state"] = place[parts["edge_state"]]
         child = parts["edge_child"]
-        parts["edge_child"] = np.where(child >= 0, place[child], -1)
+        parts["edge_child"] = np.where((child >= 0) & keep[child], place[child], -1)
         return WalkTable(**parts)
 
     @staticmethod

@@ -1,0 +1,110 @@
+"""What an evaluation learns before it estimates: propensities, by view, and which estimators they allow."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from .arrays import Bools, Ints
+from .data import Retrospective
+from .missingness import MNAR
+from .nuisance import BoundPropensity, Conditioning, KnownPropensity, LearnedPropensity
+
+__all__ = ["BASELINES", "DIRECT", "DOUBLY_ROBUST", "MISSING", "WEIGHTED", "Nuisances", "base_of", "possible_names"]
+
+BASELINES = ("imp-mean", "blocking", "cc")
+MISSING = "ipw-miss"
+WEIGHTED = ("ipw-semi", "ipw-semi-miss")
+DIRECT = ("dm-semi", "dm-semi-miss")
+DOUBLY_ROBUST = ("drl-semi", "drl-semi-miss")
+_SEMI = (WEIGHTED[0], DIRECT[0], DOUBLY_ROBUST[0])
+_HYBRID = (WEIGHTED[1], DIRECT[1], DOUBLY_ROBUST[1])
+
+Specs = dict[str, KnownPropensity | LearnedPropensity]
+
+
+@dataclass(frozen=True, eq=False)
+class Nuisances:
+    """Propensities of one evaluation, by the suffix of the estimators' names.
+
+    Attributes
+    ----------
+    given : Conditioning
+        What weights are given; its gaps are the groups to adjust for.
+    propensities : dict
+        P(R >= S + adj | given).
+    complete : dict
+        The same for complete rows; under a graph, these may have more to adjust for than the policy needs. Empty
+        where that is not identified.
+    """
+
+    given: Conditioning
+    propensities: dict[str, BoundPropensity]
+    complete: dict[str, BoundPropensity]
+
+    @staticmethod
+    def learned(
+        data: Retrospective, missingness: Any, specs: Specs, fold: Ints, asked: Bools, wanted: Bools
+    ) -> Nuisances:
+        """Bind known propensities, set up learned ones, for policies that reach the sets ``asked``."""
+        given = missingness.conditioning(data, wanted)
+        whole = given
+        if isinstance(missingness, MNAR) and missingness.graph is not None:
+            everything = np.ones(data.problem.n_groups, dtype=bool)
+            if not missingness.identify(data, everything).identified:
+                whole = None
+            elif (found := missingness.conditioning(data, everything)) and (found.groups != given.groups).any():
+                whole = found
+        propensities = {suffix: _bind(spec, data, given, fold, asked) for suffix, spec in specs.items()}
+        if whole is None or whole is given:
+            return Nuisances(given, propensities, {} if whole is None else propensities)
+        complete = {suffix: _bind(spec, data, whole, fold, asked) for suffix, spec in specs.items()}
+        return Nuisances(given, propensities, complete)
+
+    def names(self, asked: Sequence[str] | None, missingness: Any) -> list[str]:
+        """Estimators to use: those asked for, or all that the assumption allows for this policy."""
+        gaps = bool(self.given.gaps.any())
+        if asked is None:
+            left_out = {*(_SEMI if gaps else _HYBRID), *(() if self.complete else (MISSING,))}
+            return [n for n in possible_names(missingness, list(self.propensities)) if base_of(n) not in left_out]
+        for name in asked:
+            if gaps and base_of(name) in _SEMI:
+                raise ValueError(
+                    f"'estimators' has {name!r}, but under this graph the recording of what the policy wants depends on groups "
+                    f"that are not always recorded. Use {_HYBRID[_SEMI.index(base_of(name))]!r}."
+                )
+            if not self.complete and base_of(name) == MISSING:
+                raise ValueError(
+                    f"'estimators' has {name!r}, but under this graph the probability of a complete row is not identified."
+                )
+        return list(asked)
+
+    def refitted(self, row_weight: Any) -> dict[int, BoundPropensity]:
+        """Each propensity learned again with these row weights, by the id of the old one."""
+        everyone = [*self.propensities.values(), *self.complete.values()]
+        return {id(p): p.refit(row_weight) for p in dict.fromkeys(everyone)}
+
+
+def _bind(
+    spec: KnownPropensity | LearnedPropensity, data: Retrospective, given: Conditioning, fold: Ints, asked: Bools
+) -> BoundPropensity:
+    return spec.bind(data) if isinstance(spec, KnownPropensity) else spec.bind(data, given, fold, asked)
+
+
+def base_of(name: str) -> str:
+    """Name of an estimator without the suffix of its propensity."""
+    return name.removesuffix("-gt")
+
+
+def possible_names(missingness: Any, suffixes: Sequence[str]) -> list[str]:
+    """Estimators that an assumption allows, in their usual order; under a graph the policy has a say too."""
+    hybrid = isinstance(missingness, MNAR)
+    out = [*BASELINES, *(MISSING + s for s in suffixes)]
+    for bases in (WEIGHTED, DIRECT, DOUBLY_ROBUST):
+        for base in bases if hybrid else bases[:1]:
+            alone = base == DIRECT[0]  # no propensity in it
+            out += [base] if alone else [base + s for s in suffixes]
+    return out
