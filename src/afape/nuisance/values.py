@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ..arrays import Bools, Floats, Ints, tally
+from ..arrays import Bools, Floats, Ints, every, tally
 from ..data import Retrospective
 from ..walk import FREE, WalkTable
 from ..walk.sets import lines_of, unique_sets
@@ -106,20 +106,27 @@ class ActionValues:
         if not self.augment_label:
             lines = self._thin(np.flatnonzero(learnable & ~np.isnan(table.cost)))
             target = table.cost[lines][:, None]
-            self._models[k, depth, "stop"] = self._learn(lines, None, target)
+            self._models[k, depth, "stop"] = self._learn(depth, lines, None, target)
         edges = self._thin(np.flatnonzero((table.edge_child >= 0) & learnable[table.edge_state]))
         target = self._state_values(np.full(len(edges), k), table.edge_child[edges])
-        self._models[k, depth, "edge"] = self._learn(table.edge_state[edges], table.edge_group[edges], target)
+        self._models[k, depth, "edge"] = self._learn(depth, table.edge_state[edges], table.edge_group[edges], target)
 
     def _thin(self, lines: Ints) -> Ints:
         if len(lines) <= self.max_lines:
             return lines
         return lines[np.linspace(0, len(lines) - 1, self.max_lines).astype(np.intp)]
 
-    def _learn(self, states: Ints, group: Ints | None, target: Floats) -> _Model:
+    def _learn(self, depth: int, states: Ints, group: Ints | None, target: Floats) -> _Model:
         rows = self.table.row[states]
         weight = None if self.row_weight is None else self.row_weight[rows]
-        return _Model(self.regressor, self._features(states), self._actions(group, len(states)), target, weight)
+        features, actions = self._features(states), self._actions(group, len(states))
+        return _Model(self.regressor, features, actions, target, weight, self._shared(depth))
+
+    def _shared(self, depth: int) -> Bools:
+        """Columns that are known in every state of this depth, whether or not it can be learned from."""
+        table = self.table
+        everywhere = every(table.acquired[table.depth == depth].T)
+        return np.asarray(everywhere[self.data.column_group] | self.given)
 
     def _features(self, states: Ints) -> _Features:
         table, data = self.table, self.data
@@ -243,9 +250,15 @@ class _Model:
     """
 
     def __init__(
-        self, spec: ValueRegressor, features: _Features, actions: Bools, target: Floats, weight: Floats | None
+        self,
+        spec: ValueRegressor,
+        features: _Features,
+        actions: Bools,
+        target: Floats,
+        weight: Floats | None,
+        shared: Bools,
     ) -> None:
-        self.spec, self.n_targets = spec, target.shape[1]
+        self.spec, self.n_targets, self.shared = spec, target.shape[1], shared
         self.parts: dict[bytes, tuple[Bools, Any]] = {}
         if len(target) == 0:
             return
@@ -260,7 +273,6 @@ class _Model:
             X = np.column_stack([features.values[lines][:, known], features.label[lines]])
             part = None if weight is None else weight[lines]
             self.parts[kind.tobytes()] = known, self._fit(X, target[lines], part)
-        self.shared = np.asarray(~np.isnan(features.values).any(axis=0))
         self.fallback = self._fit(self._fewer(features, actions), target, weight)
 
     def _fewer(self, features: _Features, actions: Bools) -> Floats:
