@@ -108,7 +108,7 @@ class World:
             fixed |= ~self.costly
         return fixed
 
-    def pattern_law(self, levels):
+    def pattern_law(self, levels, label=None):
         """P(R = r | x_given): correlated between groups, positive for every pattern that has 'always' recorded."""
         key = tuple(levels[list(self.given)])
         if key not in self._pattern_law:
@@ -118,9 +118,9 @@ class World:
             self._pattern_law[key] = mass / mass.sum()
         return self._pattern_law[key]
 
-    def superset(self, levels, required):
+    def superset(self, levels, required, label=None):
         """P(R >= required | x_given), by summing patterns."""
-        return self.pattern_law(levels)[(self.patterns | ~np.asarray(required)).all(axis=1)].sum()
+        return self.pattern_law(levels, label)[(self.patterns | ~np.asarray(required)).all(axis=1)].sum()
 
     def known_propensity(self):
         first = [list(self.frame_columns).index(n) for n in self.group_columns]
@@ -158,7 +158,7 @@ class World:
         rows = [
             (x, y, r, m * q)
             for x, y, m in zip(self.cell_levels, self.cell_label, self.cell_mass, strict=True)
-            for r, q in zip(self.patterns, self.pattern_law(x), strict=True)
+            for r, q in zip(self.patterns, self.pattern_law(x, y), strict=True)
             if q > 0
         ]
         levels, labels, recorded, mass = (np.array(part) for part in zip(*rows, strict=True))
@@ -174,8 +174,10 @@ class World:
         rng = np.random.default_rng([self.seed, 17, seed])
         cells = rng.choice(len(self.cell_mass), size=n, p=self.cell_mass)
         levels = self.cell_levels[cells]
-        pattern = [rng.choice(len(self.patterns), p=self.pattern_law(x)) for x in levels]
-        return afape.Retrospective(self.frame(levels, self.cell_label[cells], self.patterns[pattern]), self.problem)
+        labels = self.cell_label[cells]
+        laws = {c: self.pattern_law(self.cell_levels[c], self.cell_label[c]) for c in np.unique(cells)}
+        pattern = [rng.choice(len(self.patterns), p=laws[c]) for c in cells]
+        return afape.Retrospective(self.frame(levels, labels, self.patterns[pattern]), self.problem)
 
     # --- the slow, obvious way ---------------------------------------------------------------------------------
 
@@ -275,6 +277,68 @@ class World:
         return totals
 
 
+@dataclass
+class GraphWorld(World):
+    """A world whose missingness follows a graph: random tables P(R_g = 1 | parents), hidden coins for '<->'."""
+
+    graph: str = ""
+
+    def __post_init__(self):
+        super().__post_init__()
+        self.drawn = afape.MGraph(self.graph)
+
+    @property
+    def missingness(self):
+        return afape.MNAR(graph=self.drawn)
+
+    @property
+    def always(self):
+        return np.array([f"g{i}" not in self.drawn.missing for i in range(self.n_groups)])
+
+    def one(self, group, levels, label, pattern, coins):
+        """P(R_group = 1 | its parents)."""
+        parents = sorted(a for a, b in self.drawn.directed if b == f"R_{group}")
+        key = []
+        for parent in parents:
+            if parent == "y":
+                key.append(int(label))
+            elif parent.startswith("R_"):
+                key.append(int(pattern[int(parent[3:])]))
+            else:
+                key.append(int(levels[int(parent[1:])]))
+        key += [coins[pair] for pair in self.drawn.bidirected if f"R_{group}" in pair]
+        rng = np.random.default_rng([self.seed, 23, int(group[1:]), *key])
+        return rng.uniform(0.25, 0.95)
+
+    def pattern_law(self, levels, label=None):
+        key = (tuple(levels), label)
+        if key not in self._pattern_law:
+            law = np.zeros(len(self.patterns))
+            pairs = self.drawn.bidirected
+            for values in itertools.product([0, 1], repeat=len(pairs)):
+                coins = dict(zip(pairs, values, strict=True))
+                for i, pattern in enumerate(self.patterns):
+                    p = 0.5 ** len(pairs)
+                    for g in range(self.n_groups):
+                        if self.always[g]:
+                            p *= float(pattern[g])
+                        else:
+                            q = self.one(f"g{g}", levels, label, pattern, coins)
+                            p *= q if pattern[g] else 1 - q
+                    law[i] += p
+            self._pattern_law[key] = law
+        return self._pattern_law[key]
+
+    def known_propensity(self):
+        first = [list(self.frame_columns).index(n) for n in self.group_columns]
+
+        def lookup(values, required, labels):
+            levels = np.nan_to_num(values[:, first], nan=0).astype(int)
+            return np.array([self.superset(x, s, y) for x, s, y in zip(levels, required, labels, strict=True)])
+
+        return afape.KnownPropensity(lookup, labels=True)
+
+
 class ExactValues:
     """Q and V of a world by enumeration, given the acquired values and those of 'given' (and the label)."""
 
@@ -363,3 +427,17 @@ WORLDS = [
     World(7, n_groups=4, n_levels=2, n_free=2, given=(2,), free_gaps=True),
     World(8, n_groups=3, n_levels=2, n_free=1, given=(1, 2)),
 ]
+
+GRAPH_WORLDS = {
+    "paper": GraphWorld(41, graph="g0 -> R_g1; g0 -> R_g2; g1 -> R_g2"),
+    "each other's": GraphWorld(42, graph="g1 -> R_g2; g2 -> R_g1"),
+    "odds ratio": GraphWorld(43, graph="g2 -> R_g1 -> R_g2"),
+    "odds ratio of three": GraphWorld(
+        44, n_groups=4, graph="g2 -> R_g1 -> R_g2; g3 -> R_g2; R_g2 -> R_g3; g1 -> R_g3; g0 -> R_g2"
+    ),
+    "label": GraphWorld(45, graph="y -> R_g1; g1, y -> R_g2", n_classes=3),
+    "recorded together": GraphWorld(46, graph="g2 -> R_g1 <-> R_g2; g0 -> R_g1"),
+    "free group with gaps": GraphWorld(47, n_free=2, graph="g1 -> R_g2; R_g1"),
+    "colluder": GraphWorld(48, n_groups=4, graph="g1 -> R_g2 <- R_g1; g0 -> R_g1; g2 -> R_g3", n_levels=2),
+    "no free group": GraphWorld(49, n_free=0, n_levels=3, graph="g0 -> R_g1; R_g0; g1 -> R_g2"),
+}

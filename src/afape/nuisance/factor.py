@@ -128,10 +128,11 @@ class Factor:
 
     def odds_below(self, k: int, rows: Ints) -> Floats:
         """Weights of these rows in the fit of fold k: odds by the lower factors, 1 without the outcome."""
-        total = np.zeros(len(rows))
+        out = np.ones(len(rows))
+        having = self.outcome[rows]  # only these rows have what the lower factors look at
         for factor in self.lower:
-            total += factor.log_odds(k, rows)
-        return np.where(self.outcome[rows], np.exp(-total), 1.0)
+            out[having] *= np.exp(-factor.log_odds(k, rows[having]))
+        return out
 
     def _near(self, k: int) -> Floats | None:
         """Coefficients to start from: the same model before resampling, or another fold's."""

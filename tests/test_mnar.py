@@ -1,0 +1,261 @@
+"""Missing not at random: weights along the factorisation of a graph, against brute force over every pattern."""
+
+import numpy as np
+import pytest
+from numpy.testing import assert_allclose
+from sklearn.base import BaseEstimator, ClassifierMixin
+
+import afape
+from afape.estimators import DirectMethod, View
+from afape.nuisance import ChainPropensity
+from afape.walk import Ground, WalkTable, walk
+from worlds import GRAPH_WORLDS, ExactValues, GraphWorld
+
+pytestmark = pytest.mark.filterwarnings("ignore::afape.NormalizerWarning")
+
+worlds = pytest.mark.parametrize("world", GRAPH_WORLDS.values(), ids=list(GRAPH_WORLDS))
+HYBRID = ("ipw-semi-miss", "dm-semi-miss", "drl-semi-miss")
+
+
+class Shares(ClassifierMixin, BaseEstimator):
+    """Share of the outcome in every cell of its inputs: exact where these are discrete."""
+
+    def fit(self, X, y, sample_weight=None):
+        weight = np.ones(len(y)) if sample_weight is None else sample_weight
+        self.classes_ = np.array([0, 1])
+        self.cells_ = {}
+        for key in {tuple(x) for x in X}:
+            mine = (np.array(key) == X).all(axis=1)
+            self.cells_[key] = np.average(y[mine], weights=weight[mine])
+        return self
+
+    def predict_proba(self, X):
+        p = np.array([self.cells_[tuple(x)] for x in X])
+        return np.column_stack([1 - p, p])
+
+
+def row_terms(estimates):
+    """Per-row terms of a plain average, acquisition and misclassification."""
+    return np.column_stack([estimates[t].influence + estimates[t].value for t in ("acquisition", "misclassification")])
+
+
+def run(world, data, **options):
+    options = {"missingness": world.missingness, "propensity": world.known_propensity(), "normalize": False} | options
+    return afape.evaluate(data, world.policy, world.classifier, **options)
+
+
+@worlds
+@pytest.mark.parametrize("estimator", ["ipw-semi-miss", "ipw-miss"])
+def test_plain_weighting_equals_truth_over_every_pattern(world, estimator):
+    data, _, mass = world.everything()
+    for acquisition_weight in ("before", "after"):
+        result = run(world, data, estimators=[estimator], acquisition_weight=acquisition_weight)
+        assert_allclose(mass @ row_terms(result[estimator]), world.true_costs(), rtol=1e-9)
+
+
+@worlds
+def test_the_factorisation_recovers_the_true_propensity(world):
+    """From the exact observed law: every row of the world, weighted by its probability."""
+    data, levels, mass = world.everything()
+    found = world.missingness.conditioning(data, np.ones(world.n_groups, dtype=bool))
+    chain = ChainPropensity(data, found, np.zeros(len(data), dtype=np.intp), Shares(), row_weight=mass)
+    rows = np.arange(len(data)) if found.usable(data) is None else np.flatnonzero(found.usable(data))
+    for required in world.patterns:
+        asked = (required | found.gaps)[None]
+        p = chain.probability(rows, asked, np.zeros(len(rows), dtype=np.intp))
+        truth = [world.superset(levels[i], asked[0] & ~world.always, data.labels[i]) for i in rows]
+        assert_allclose(p, truth, rtol=1e-9)
+
+
+def wrong_values(values, acquired, labels):
+    base = np.nansum(values, axis=1) + acquired @ np.arange(1.0, acquired.shape[1] + 1)
+    return 3 + 2 * np.sin(base[:, None, None] + np.arange(acquired.shape[1] + 1)[None, :, None] * [[[1.0, 2.0]]])
+
+
+def wrong_root(values, labels):
+    return np.column_stack([1 + np.nansum(values, axis=1), np.full(len(values), 2.0)])
+
+
+def distorted(world, data, inner, root):
+    """The true propensity with a wrong P(R >= S | X_adj, R_adj = 1), a wrong P(R_adj = 1 | X_adj), or both."""
+    right = world.known_propensity().function
+    gaps = world.missingness.conditioning(data, np.ones(world.n_groups, dtype=bool)).gaps
+
+    def wrong(values, required, labels):
+        adjusted = right(values, np.broadcast_to(gaps, required.shape), labels)
+        rest = right(values, required, labels) / adjusted
+        beyond = (required & ~gaps).any(axis=1)
+        if inner:
+            rest = np.where(beyond, 0.3 + 0.5 * np.sin(7 * rest) ** 2, 1.0)
+        if root:
+            adjusted = 0.3 + 0.5 * np.cos(5 * adjusted) ** 2
+        return adjusted * rest
+
+    return afape.KnownPropensity(wrong, labels=True)
+
+
+@worlds
+@pytest.mark.parametrize("label", [False, True], ids=["without label", "with label"])
+def test_doubly_robust_survives_wrong_values_or_a_wrong_inner_propensity(world, label):
+    data, _, mass = world.everything()
+    conditioning = world.missingness.conditioning(data, np.ones(world.n_groups, dtype=bool))
+    if conditioning.label and not label:
+        pytest.skip("recording depends on the label: values have to know it")
+    exact = ExactValues(world, label)
+    right_q, wrong_q = afape.KnownValues(exact.function, exact.root), afape.KnownValues(wrong_values, wrong_root)
+    truth = np.array(world.true_costs())
+
+    def drl(values, inner=False, root=False):
+        propensity = distorted(world, data, inner, root)
+        return mass @ row_terms(
+            run(world, data, values=values, propensity=propensity, estimators=["drl-semi-miss"])["drl-semi-miss"]
+        )
+
+    assert_allclose(drl(right_q), truth, rtol=1e-9)
+    assert_allclose(drl(wrong_q), truth, rtol=1e-9)
+    assert_allclose(drl(right_q, inner=True), truth, rtol=1e-9)
+    assert np.abs(drl(right_q, root=True) - truth).max() > 1e-3  # never robust to P(R_adj)
+    if not conditioning.gaps[~world.always].all():
+        assert np.abs(drl(wrong_q, inner=True) - truth).max() > 1e-3
+
+
+@worlds
+@pytest.mark.parametrize("normalize", [False, True])
+def test_direct_method_with_exact_values_and_root_is_the_truth(world, normalize):
+    data, _, mass = world.everything()
+    given = world.missingness.conditioning(data, np.ones(world.n_groups, dtype=bool))
+    table = WalkTable.concatenate(list(walk(Ground.recorded(data, world.policy, world.classifier))))
+    table = table.without(np.flatnonzero(~given.usable(data)))
+    exact = ExactValues(world, True)
+    values = afape.KnownValues(exact.function, exact.root).values(data, table, given.columns(data))
+    view = View(world.known_propensity().bind(data), data.recorded, given.gaps)
+    found = DirectMethod(data, table, view, normalize).replicate(values, mass)
+    assert_allclose([found["acquisition"], found["misclassification"]], world.true_costs(), rtol=1e-9)
+
+
+def test_with_everything_given_always_recorded_it_is_the_semi_offline_view():
+    world = GraphWorld(51, graph="g0 -> R_g1; g0 -> R_g2; R_g1 -> R_g2")
+    data = world.draw(1500, 0)
+    hybrid = run(
+        world,
+        data,
+        propensity=None,
+        normalize=True,
+        estimators=["ipw-semi", "ipw-semi-miss", "drl-semi", "drl-semi-miss", "dm-semi", "dm-semi-miss"],
+    )
+    semi = run(
+        world, data, propensity=None, normalize=True, missingness=afape.MAR(["g0"]),
+        estimators=["ipw-semi", "drl-semi", "dm-semi"],
+    )  # fmt: skip
+    for name in ("ipw-semi", "drl-semi", "dm-semi"):
+        for target in ("acquisition", "misclassification", "total"):
+            one, two, three = hybrid[f"{name}-miss"][target], hybrid[name][target], semi[name][target]
+            assert one.value == two.value == three.value
+            if one.influence is not None:
+                assert_allclose(one.influence, three.influence, rtol=0, atol=0)
+
+
+def test_with_everything_to_adjust_for_it_is_the_missing_data_view():
+    world = GRAPH_WORLDS["each other's"]
+    data = world.draw(1500, 0)
+    result = run(world, data, propensity=None, normalize=True, estimators=["ipw-miss", "ipw-semi-miss"])
+    for target in ("acquisition", "misclassification", "total"):
+        a, b = result["ipw-miss"][target], result["ipw-semi-miss"][target]
+        assert a.value == b.value
+        assert_allclose(a.influence, b.influence, rtol=0, atol=0)
+
+
+def test_which_estimators_are_offered_follows_from_graph_and_policy():
+    world = GRAPH_WORLDS["paper"]
+    data = world.draw(400, 0)
+    everyone = run(world, data, propensity=None)
+    assert list(everyone.outcomes) == ["imp-mean", "blocking", "cc", "ipw-miss", *HYBRID]
+    modest = afape.evaluate(data, afape.FixedOrder(["g1"]), world.classifier, missingness=world.missingness)
+    assert list(modest.outcomes) == ["imp-mean", "blocking", "cc", "ipw-miss", "ipw-semi", "dm-semi", "drl-semi"]
+    with pytest.raises(ValueError, match=r"'ipw-semi', but under this graph.*'ipw-semi-miss'"):
+        run(world, data, propensity=None, estimators=["ipw-semi"])
+
+
+def test_self_censoring_is_refused_only_where_the_policy_needs_it():
+    world = GRAPH_WORLDS["paper"]
+    data = world.draw(400, 0)
+    graph = afape.MNAR("g0 -> R_g1; g2 -> R_g2")
+    with pytest.raises(ValueError, match="'g2' is recorded depends on its own value"):
+        run(world, data, missingness=graph, propensity=None)
+    fine = afape.evaluate(data, afape.FixedOrder(["g1"]), world.classifier, missingness=graph)
+    assert "ipw-semi" in fine
+    assert "ipw-miss" not in fine.outcomes
+    with pytest.raises(ValueError, match="complete row is not identified"):
+        afape.evaluate(data, afape.FixedOrder(["g1"]), world.classifier, missingness=graph, estimators=["ipw-miss"])
+
+
+def test_adjusting_by_hand_is_the_graph_that_it_stands_for():
+    world = GraphWorld(52, n_groups=4, graph="R_g1; g1 -> R_g2; g1 -> R_g3; g2 -> R_g3")
+    data = world.draw(2000, 0)
+    by_hand = afape.MNAR(adjust=["g1", "g2"])
+    for normalize in (False, True):
+        a = run(world, data, propensity=None, normalize=normalize, estimators=["ipw-semi-miss", "drl-semi-miss"])
+        b = run(
+            world, data, propensity=None, normalize=normalize, missingness=by_hand,
+            estimators=["ipw-semi-miss", "drl-semi-miss"],
+        )  # fmt: skip
+        for name in ("ipw-semi-miss", "drl-semi-miss"):
+            assert_allclose(a[name]["total"].value, b[name]["total"].value, rtol=1e-12)
+
+
+@pytest.mark.parametrize("name", ["paper", "odds ratio", "label"])
+def test_learned_weights_are_unbiased_and_their_errors_honest(name):
+    """Saturated logistic models: bias below its Monte Carlo error, standard errors like the spread of the estimates."""
+    world = GRAPH_WORLDS[name]
+    truth = sum(world.true_costs())
+    values, errors = [], []
+    for seed in range(120):
+        data = world.draw(700, seed)
+        found = run(world, data, propensity=None, normalize=True, estimators=["ipw-semi-miss"], random_state=seed)
+        estimate = found["ipw-semi-miss"]["total"]
+        values.append(estimate.value)
+        errors.append(estimate.std_error)
+    spread = np.std(values, ddof=1)
+    assert abs(np.mean(values) - truth) < 3.5 * spread / np.sqrt(len(values)) + 0.15 * spread
+    assert 0.8 < np.mean(errors) / spread < 1.25
+
+
+def test_label_dependent_missingness_needs_no_graph():
+    """MAR given the label alone: weights condition on it."""
+    world = GraphWorld(53, graph="y -> R_g1; y -> R_g2; R_g1 -> R_g2")
+    data, _, mass = world.everything()
+    by_label = run(world, data, missingness=afape.MAR([], label=True), estimators=["ipw-semi"])
+    assert_allclose(mass @ row_terms(by_label["ipw-semi"]), world.true_costs(), rtol=1e-9)
+    chain = ChainPropensity(
+        data,
+        afape.MAR([], label=True).conditioning(data, np.ones(3, dtype=bool)),
+        np.zeros(len(data), dtype=np.intp),
+        Shares(),
+        row_weight=mass,
+    )
+    both = np.array([[False, True, True]])
+    p = chain.probability(np.arange(len(data)), both, np.zeros(len(data), dtype=np.intp))
+    truth = [world.superset(np.zeros(3, dtype=int), both[0], y) for y in data.labels]
+    assert_allclose(p, truth, rtol=1e-9)
+
+
+@pytest.mark.parametrize("augment", [False, True])
+def test_values_know_a_label_that_decides_what_is_recorded(augment):
+    """Without it the direct method would be biased; asked or not, it is conditioned on."""
+    world = GraphWorld(53, graph="y -> R_g1; y -> R_g2; R_g1 -> R_g2")
+    data = world.draw(1500, 1)
+    found = run(world, data, propensity=None, augment_label=augment, estimators=["dm-semi"])["dm-semi"]["total"]
+    always = run(world, data, propensity=None, augment_label=True, estimators=["dm-semi"])["dm-semi"]["total"]
+    assert found.value == always.value
+
+
+def test_bootstrap_learns_the_root_again():
+    world = GRAPH_WORLDS["odds ratio"]
+    data = world.draw(800, 3)
+    result = run(
+        world, data, propensity=None, normalize=True, estimators=["ipw-semi-miss", "dm-semi-miss", "drl-semi-miss"],
+        bootstrap=60,
+    )  # fmt: skip
+    stacked = result["ipw-semi-miss"]["total"]
+    assert 0.6 < stacked.bootstrap_std_error / stacked.std_error < 1.6
+    assert np.isfinite(result["dm-semi-miss"]["total"].std_error)
