@@ -34,6 +34,7 @@ bench: $(VENV)/.test
 
 study: $(VENV)/.test
 	$(BIN)/afape study coverage --jobs $(JOBS)
+	$(BIN)/afape study mnar --jobs $(JOBS)
 	$(BIN)/afape study bootstrap --draws 400 --jobs $(JOBS)
 	$(BIN)/afape study correction --jobs $(JOBS)
 	$(BIN)/afape study robustness --draws 40 --jobs $(JOBS)

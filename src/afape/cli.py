@@ -108,6 +108,12 @@ def coverage(draws: Draws = 2000, rows: Rows = 2000, jobs: Jobs = 1, out: Out = 
 
 
 @study.command()
+def mnar(draws: Draws = 1000, rows: Rows = 2000, jobs: Jobs = 1, out: Out = Path("studies/mnar")) -> None:
+    """Draw data missing not at random; compare weights by its graph with weights as if it were at random."""
+    _study("mnar_study", out, n_draws=draws, n_rows=rows, n_jobs=jobs)
+
+
+@study.command()
 def bootstrap(draws: Draws = 200, rows: Rows = 2000, jobs: Jobs = 1, out: Out = Path("studies/bootstrap")) -> None:
     """Compare the refitting bootstrap with the frozen one."""
     _study("bootstrap_study", out, n_draws=draws, n_rows=rows, n_jobs=jobs)

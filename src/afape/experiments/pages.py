@@ -19,6 +19,11 @@ __all__ = [
 ]
 
 _TARGETS = ("acquisition", "misclassification", "total")
+_MNAR = (
+    "Whether x2 is recorded depends on x1, which has gaps itself. Under *the graph* weights adjust for x1 in rows that have "
+    "it; *as if MAR* conditions on x0 alone, as one would who does not know better, and `ipw-semi` and `drl-semi` are here to "
+    "be seen failing. `-gt` uses the true propensities.\n\n"
+)
 
 
 def require_matplotlib() -> None:
@@ -29,10 +34,10 @@ def require_matplotlib() -> None:
         )
 
 
-def _made_by(command: str, n_draws: int, n_rows: int) -> str:
+def _made_by(command: str, n_draws: int, n_rows: int, problem: str = "synthetic MAR problem") -> str:
     return (
         f"Made by `afape study {command} --draws {n_draws} --rows {n_rows}`: {n_draws:,} data sets of {n_rows:,} rows, drawn "
-        "with replacement from the evaluation part of the synthetic MAR problem and hidden anew each time. The truth is "
+        f"with replacement from the evaluation part of the {problem} and hidden anew each time. The truth is "
         "the cost on that whole part, without gaps. `summary.csv` has all figures.\n\n"
     )
 
@@ -67,8 +72,12 @@ def write_coverage_page(
     columns = ["policy", "estimator", "target", "truth", "bias", "bias / MC error", "rmse", "mean_std_error"]
     columns = [*(["setting", "interval"] if replicates else []), *columns, "coverage %", "±"]
     title = "Coverage of the bootstrap" if replicates else "Coverage of the intervals"
+    problem = "synthetic MAR problem"
+    if command == "mnar":
+        title, problem, words, columns = "Missing not at random", "synthetic MNAR problem", _MNAR, ["setting", *columns]
     (out / "README.md").write_text(
-        f"# {title}\n\n{_made_by(command, n_draws, n_rows)}{words}![Coverage](coverage.svg)\n\n{_table(shown, columns)}\n"
+        f"# {title}\n\n{_made_by(command, n_draws, n_rows, problem)}{words}![Coverage](coverage.svg)\n\n"
+        f"{_table(shown, columns)}\n"
     )
 
 

@@ -14,6 +14,7 @@ from sklearn.dummy import DummyClassifier, DummyRegressor
 from ..bootstrap import Bootstrap
 from ..comparison import compare
 from ..evaluation import true_cost
+from ..missingness import MAR
 from ..notices import AfapeWarning
 from ..nuisance import LearnedPropensity, ValueRegressor
 from .pages import (
@@ -25,19 +26,22 @@ from .pages import (
 )
 from .policies import synthetic_policies
 from .study import run_draws
-from .synthetic import Experiment, saturated_mar, synthetic_mar
+from .synthetic import Experiment, saturated_mar, synthetic_mar, synthetic_mnar
 
 __all__ = [
     "StudyDraw",
     "bootstrap_study",
     "correction_study",
     "coverage_study",
+    "mnar_study",
     "robustness_study",
     "summarise",
     "values_study",
 ]
 
 Progress = Callable[[int, int], None]
+
+_GRAPH_ESTIMATORS = ["ipw-miss", "ipw-semi-miss", "ipw-semi-miss-gt", "drl-semi-miss"]
 
 
 class StudyDraw:
@@ -170,6 +174,20 @@ def coverage_study(
     """Every estimator with the intervals of its influence values, learned and true propensity."""
     summary = _run(out, StudyDraw(n_rows, {"default": {"known": True}}), n_draws, n_jobs, progress)
     write_coverage_page(summary, out, "coverage", n_draws=n_draws, n_rows=n_rows)
+    return summary
+
+
+def mnar_study(
+    out: Path, *, n_draws: int = 1000, n_rows: int = 2000, n_jobs: int = 1, progress: Progress | None = None
+) -> pd.DataFrame:
+    """The synthetic MNAR problem, analysed by its graph and as if it were MAR."""
+    settings: dict[str, dict[str, Any]] = {
+        "the graph": {"known": True, "estimators": _GRAPH_ESTIMATORS},
+        "as if MAR": {"missingness": MAR(["x0"]), "estimators": ["ipw-semi", "drl-semi"]},
+    }
+    draw = StudyDraw(n_rows, settings, experiment=synthetic_mnar())
+    summary = _run(out, draw, n_draws, n_jobs, progress)
+    write_coverage_page(summary, out, "mnar", n_draws=n_draws, n_rows=n_rows)
     return summary
 
 
