@@ -8,7 +8,8 @@ import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
 import afape
-from afape import MAR, MCAR, IndependentMechanism, LogisticMechanism, Problem, Retrospective
+from afape import MAR, MCAR, GraphMechanism, IndependentMechanism, LogisticMechanism, Problem, Retrospective
+from afape.experiments import synthetic_mar, synthetic_mnar
 
 PROBLEM = Problem(
     {"age": ["age"], "vitals": ["pulse", "bp"], "cbc": ["hgb", "wbc"], "lactate": ["lactate"]},
@@ -286,3 +287,101 @@ REFUSED = {
 def test_mechanisms_refuse(attempt, error, message):
     with pytest.raises(error, match=message):
         attempt(complete())
+
+
+# ----------------------------------------------------------------------------------------------------- drawn mechanisms
+
+DRAWN = GraphMechanism(
+    "age, died -> R_cbc; cbc -> R_lactate; R_cbc -> R_lactate; R_cbc <-> R_vitals",
+    intercepts={"cbc": 0.3, "lactate": -0.4, "vitals": 1.0},
+    weights={"cbc": {"age": 0.6, "died": -0.8}, "lactate": {"hgb": 0.5, "R_cbc": 1.2}},
+    hidden={("cbc", "vitals"): 0.7},
+)
+
+
+def superset_by_hand(values, labels, required):
+    """P(R >= required) of vitals, cbc and lactate, written out over coin and patterns."""
+    total = np.zeros(len(values))
+    for coin in (-1, 1):
+        vitals = sigmoid(1.0 + 0.7 * coin) * np.ones(len(values))
+        cbc = sigmoid(0.3 + 0.6 * values[:, 0] - 0.8 * labels + 0.7 * coin)
+        for r_vitals in (0, 1):
+            for r_cbc in (0, 1):
+                for r_lactate in (0, 1):
+                    lactate = sigmoid(-0.4 + 0.5 * values[:, 3] + 1.2 * r_cbc)
+                    p = 0.5 * np.where(r_vitals, vitals, 1 - vitals) * np.where(r_cbc, cbc, 1 - cbc)
+                    p = p * np.where(r_lactate, lactate, 1 - lactate)
+                    has = np.array([1, r_vitals, r_cbc, r_lactate], dtype=bool)
+                    if (has | ~np.asarray(required)).all():
+                        total += p
+    return total
+
+
+@pytest.mark.parametrize("required", list(product([False, True], repeat=4)))
+def test_true_superset_probability_of_a_graph(required):
+    data = complete(40)
+    asked = np.tile(required, (len(data), 1))
+    found = DRAWN.superset(data, data.values, asked, data.labels)
+    assert_allclose(found, superset_by_hand(data.values, data.labels, required), rtol=1e-12)
+
+
+def test_a_graph_hides_as_often_as_it_says():
+    data = complete(30_000)
+    hidden = DRAWN.hide(data, random_state=3)
+    for required in product([False, True], repeat=4):
+        p = superset_by_hand(data.values, data.labels, required)
+        share = hidden.recorded[:, np.array(required)].all(axis=1).mean()
+        assert abs(share - p.mean()) < 4 * np.sqrt((p * (1 - p)).sum()) / len(data) + 1e-12
+
+
+def test_a_graph_knows_its_propensity_where_it_is_asked():
+    """Only values that the required groups depend on are looked at."""
+    data = DRAWN.hide(complete(200), random_state=1)
+    bound = DRAWN.propensity(data).bind(data)
+    rows = np.flatnonzero(data.recorded[:, 2])
+    sets = np.array([[False, False, True, True]])
+    found = bound.probability(rows, sets, np.zeros(len(rows), dtype=np.intp))
+    assert_allclose(found, superset_by_hand(data.values[rows], data.labels[rows], sets[0]), rtol=1e-12)
+
+
+def test_random_weights_follow_the_graph():
+    data = complete(5000)
+    graph = "age -> R_cbc; cbc, died -> R_lactate; R_cbc -> R_lactate"
+    mechanism = GraphMechanism.random(graph, data, random_state=4)
+    assert set(mechanism.weights["lactate"]) == {"hgb", "wbc", "died", "R_cbc"}
+    assert repr(mechanism) == repr(GraphMechanism.random(graph, data, random_state=4))
+    shares = mechanism.hide(data, 0).recorded.mean(axis=0)
+    assert (shares[[0, 1]] == 1).all()
+    assert ((shares[2:] > 0.45) & (shares[2:] < 0.85)).all()
+    assert isinstance(mechanism.missingness, afape.MNAR)
+
+
+@pytest.mark.parametrize(
+    ("make", "words"),
+    [
+        (lambda: GraphMechanism("R_cbc", {"age": 1.0}), "'age' has no indicator"),
+        (lambda: GraphMechanism("R_cbc", {"cbc": np.inf}), "must be finite"),
+        (lambda: GraphMechanism("R_cbc; R_lactate", hidden={("cbc", "lactate"): 1.0}), "not joined"),
+        (
+            lambda: GraphMechanism("age -> R_cbc", weights={"cbc": {"bp": 1.0}}).hide(complete()),
+            "no edge vitals -> R_cbc",
+        ),
+        (lambda: GraphMechanism("R_sex").hide(complete()), "'sex' is none"),
+        (
+            lambda: GraphMechanism("cbc -> R_lactate", weights={"lactate": {"hgb": 1.0}}).hide(hidden([1], "cbc")),
+            "complete",
+        ),
+    ],
+)
+def test_mechanisms_that_cannot_be_drawn(make, words):
+    with pytest.raises(ValueError, match=words):
+        make()
+
+
+def test_synthetic_mnar_has_the_papers_share_of_complete_cases():
+    experiment = synthetic_mnar(150_000)
+    x1 = experiment.complete.values[:, 1]
+    assert abs((0.7 * sigmoid(-1.5 + x1)).mean() - 0.229) < 0.0015
+    recorded = experiment.mechanism.hide(experiment.complete, 0)
+    assert abs(recorded.complete.mean() - 0.229) < 4 * np.sqrt(0.229 * 0.771 / 150_000)
+    assert_array_equal(experiment.complete.values, synthetic_mar(150_000).complete.values)

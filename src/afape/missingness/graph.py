@@ -232,7 +232,7 @@ def _parse(text: str) -> tuple[list[str], list[tuple[str, str, str]]]:
             continue
         parts = _ARROWS.split(statement)
         sides = [[name.strip() for name in side.split(",")] for side in parts[::2]]
-        if any(not name or "--" in name or "->" in name for side in sides for name in side):
+        if any(not name or set("<>") & set(name) for side in sides for name in side):
             raise ValueError(
                 f"'edges' must read like 'age -> R_cbc; R_cbc <-> R_lactate', but {statement.strip()!r} does not."
             )
