@@ -39,18 +39,21 @@ class Nuisances:
     complete : dict
         The same for complete rows; under a graph, these may have more to adjust for than the policy needs. Empty
         where that is not identified.
+    reasons : tuple of str
+        What estimates stand on, in words.
     """
 
     given: Conditioning
     propensities: dict[str, BoundPropensity]
     complete: dict[str, BoundPropensity]
+    reasons: tuple[str, ...]
 
     @staticmethod
     def learned(
         data: Retrospective, missingness: Any, specs: Specs, fold: Ints, asked: Bools, wanted: Bools
     ) -> Nuisances:
         """Bind known propensities, set up learned ones, for policies that reach the sets ``asked``."""
-        given = missingness.conditioning(data, wanted)
+        given, reasons = missingness.conditioning(data, wanted), missingness.reasons(data, wanted)
         whole = given
         if isinstance(missingness, MNAR) and missingness.graph is not None:
             everything = np.ones(data.problem.n_groups, dtype=bool)
@@ -60,9 +63,9 @@ class Nuisances:
                 whole = found
         propensities = {suffix: _bind(spec, data, given, fold, asked) for suffix, spec in specs.items()}
         if whole is None or whole is given:
-            return Nuisances(given, propensities, {} if whole is None else propensities)
+            return Nuisances(given, propensities, {} if whole is None else propensities, reasons)
         complete = {suffix: _bind(spec, data, whole, fold, asked) for suffix, spec in specs.items()}
-        return Nuisances(given, propensities, complete)
+        return Nuisances(given, propensities, complete, reasons)
 
     def names(self, asked: Sequence[str] | None, missingness: Any) -> list[str]:
         """Estimators to use: those asked for, or all that the assumption allows for this policy."""

@@ -34,6 +34,8 @@ class Evaluation:
         One line an estimator and target.
     support : Support
         Positivity diagnostics.
+    assumption : tuple of str
+        What the estimates stand on, in words: why values are taken to be missing, and what follows from it.
     """
 
     outcomes: dict[str, Outcome]
@@ -42,6 +44,7 @@ class Evaluation:
     classifier: str
     missingness: str
     confidence: float
+    assumption: tuple[str, ...] = ()
 
     def __getitem__(self, estimator: str) -> dict[str, Estimate]:
         if estimator not in self.outcomes:
@@ -85,6 +88,7 @@ class Evaluation:
             "policy": self.policy,
             "classifier": self.classifier,
             "missingness": self.missingness,
+            "assumption": list(self.assumption),
             "confidence": self.confidence,
             "n_rows": self.support.n_rows,
             "sampled_rows": self.support.sampled,

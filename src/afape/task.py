@@ -184,7 +184,15 @@ class Task:
             outcomes = self._with_replicates(outcomes, replicates)
         support = run.support.result(_weight_table(outcomes, run.weighted_names))
         self._warn(outcomes, run, support.unsupported)
-        return Evaluation(outcomes, support, name, name_of(self.classifier), repr(self.missingness), self.confidence)
+        return Evaluation(
+            outcomes,
+            support,
+            name,
+            name_of(self.classifier),
+            repr(self.missingness),
+            self.confidence,
+            nuisances.reasons,
+        )
 
     def _with_replicates(self, outcomes: dict[str, Outcome], replicates: Replicates) -> dict[str, Outcome]:
         done, asked = len(replicates.values), self.bootstrap.n_replicates

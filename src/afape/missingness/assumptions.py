@@ -25,6 +25,10 @@ class MCAR:
         """Nothing is given."""
         return Conditioning(_none(data), False, _none(data))
 
+    def reasons(self, data: Retrospective, wanted: Bools) -> tuple[str, ...]:
+        """What estimates stand on, in words."""
+        return ("Missing completely at random, taken on trust: no recording depends on a value or on the label.",)
+
 
 @dataclass(frozen=True)
 class MAR:
@@ -57,6 +61,13 @@ class MAR:
                     "random: draw what depends on what and use afape.MNAR(graph=...)."
                 )
         return Conditioning(_mask(data, groups), self.label, _none(data))
+
+    def reasons(self, data: Retrospective, wanted: Bools) -> tuple[str, ...]:
+        """What estimates stand on, in words."""
+        given = ", ".join([*self.given, *(["the label"] if self.label else [])])
+        return (
+            f"Missing at random, taken on trust: recordings depend on {given}, always recorded, and on nothing else.",
+        )
 
 
 @dataclass(frozen=True)
@@ -115,6 +126,16 @@ class MNAR:
         groups = _mask(data, [names.index(g) for g in found.adjust])
         blocks = tuple(_indexed(block, data) for block in found.blocks)
         return Conditioning(groups, found.label is not None, groups & ~data.always_recorded, blocks)
+
+    def reasons(self, data: Retrospective, wanted: Bools) -> tuple[str, ...]:
+        """What estimates stand on, in words."""
+        if self.graph is not None:
+            return (f"Graph, taken on trust: {self.graph}.", *self.identify(data, wanted).reasons)
+        given = ", ".join([*(self.adjust or ()), *(["the label"] if self.label else [])])
+        return (
+            f"Missing not at random, taken on trust: recordings depend on {given or 'nothing'}, of which groups with gaps "
+            "depend on those named before them only.",
+        )
 
     def _ordered(self, data: Retrospective) -> Conditioning:
         index = [int(g) for g in data.problem.group_index(list(self.adjust or ()), "adjust")]
