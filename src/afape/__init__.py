@@ -11,6 +11,7 @@ if TYPE_CHECKING:
     from .data import Problem, Retrospective
     from .estimators import Estimate, Support
     from .evaluation import evaluate, true_cost
+    from .imputation import ChainedImputer, Imputer
     from .missingness import MAR, MCAR, IndependentMechanism, LogisticMechanism
     from .notices import (
         AfapeWarning,
@@ -37,6 +38,7 @@ __all__ = [
     "AcquireNone",
     "AfapeWarning",
     "Bootstrap",
+    "ChainedImputer",
     "Classifier",
     "ClippedWeightsWarning",
     "Comparison",
@@ -45,6 +47,7 @@ __all__ = [
     "Evaluation",
     "FixedOrder",
     "ImputedClassifier",
+    "Imputer",
     "IndependentMechanism",
     "InterruptedBootstrapWarning",
     "KnownPropensity",
@@ -80,6 +83,7 @@ _HOMES = {
     ".data": "Problem Retrospective",
     ".estimators": "Estimate Support",
     ".evaluation": "evaluate true_cost",
+    ".imputation": "ChainedImputer Imputer",
     ".missingness": "MAR MCAR IndependentMechanism LogisticMechanism",
     ".notices": "AfapeWarning ClippedWeightsWarning NormalizerWarning PartialGroupWarning "
     "PropensityFitWarning SeenRowsWarning SupportWarning "

@@ -15,7 +15,7 @@ from .agents.policy import Policy, bind
 from .arrays import Floats
 from .classifiers import Classifier
 from .data import Retrospective
-from .estimators import TARGETS, Estimate
+from .estimators import TARGETS, Estimate, ImputedEstimate, rubin_covariance
 from .estimators.estimate import cluster_sums
 from .missingness import MAR, MCAR
 from .result import Evaluation
@@ -148,7 +148,10 @@ class Comparison:
 
 
 def _covariance(estimates: list[Estimate]) -> Floats:
-    """Joint covariance of estimates on the same rows, from influence values or from paired replicates."""
+    """Joint covariance of estimates on the same rows, from completed tables, influence values or paired replicates."""
+    imputed = [e for e in estimates if isinstance(e, ImputedEstimate)]
+    if len(imputed) == len(estimates):
+        return rubin_covariance(imputed)
     influences = [e.influence for e in estimates if e.influence is not None]
     if len(influences) == len(estimates):
         sums = np.array([cluster_sums(phi, estimates[0].cluster) for phi in influences])
@@ -188,6 +191,8 @@ def compare(
     confidence: float = 0.95,
     n_folds: int = 5,
     split: float | None = None,
+    imputer: Any = None,
+    n_imputations: int = 10,
     random_state: int | None = 0,
     n_jobs: int | None = None,
     walk: Any = None,
@@ -195,8 +200,8 @@ def compare(
 ) -> Comparison:
     """Evaluate several policies on the same rows.
 
-    Folds, bootstrap draws and learned propensities are shared, so that differences are paired. Arguments are those of
-    `evaluate`, but for
+    Folds, bootstrap draws, completed tables and learned propensities are shared, so that differences are paired.
+    Arguments are those of `evaluate`, but for
 
     Parameters
     ----------
@@ -222,6 +227,8 @@ def compare(
         n_jobs=n_jobs,
         walk=walk,
         estimators=estimators,
+        imputer=imputer,
+        n_imputations=n_imputations,
     )
     bound = {name: bind(policy, data.problem, f"policies[{name!r}]") for name, policy in policies.items()}
     propensities = task.learn_propensities([task.probe(policy) for policy in bound.values()])

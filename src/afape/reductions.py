@@ -15,19 +15,22 @@ from .estimators import (
     DirectMethod,
     DoublyRobust,
     InverseProbability,
+    MultipleImputation,
     Outcome,
     RunCosts,
     SupportReduction,
     View,
     WeightedEstimator,
 )
+from .imputation import Imputations
 from .nuisance import ActionValues, BoundPropensity, KnownValues, TableValues, ValueRegressor
 from .walk import Ground, WalkOptions, WalkTable, walk
 
-__all__ = ["BASELINES", "DIRECT", "DOUBLY_ROBUST", "WEIGHTED", "Recipe", "Reductions"]
+__all__ = ["BASELINES", "DIRECT", "DOUBLY_ROBUST", "IMPUTED", "WEIGHTED", "Recipe", "Reductions"]
 
 BASELINES = ("imp-mean", "blocking", "cc")
 WEIGHTED = ("ipw-miss", "ipw-semi")
+IMPUTED = "mi"
 DIRECT = "dm-semi"
 DOUBLY_ROBUST = "drl-semi"
 
@@ -43,6 +46,7 @@ class Recipe:
     given: Ints
     fold: Ints
     row_weight: Floats | None  # 0 for rows that only teach
+    imputations: Imputations  # drawn when first used
 
 
 class Reductions:
@@ -71,6 +75,7 @@ class Reductions:
             self.plain["blocking"] = RunCosts(data, blocked=True, row_weight=weight)
         if "cc" in names:
             self.plain["cc"] = RunCosts(data, only=data.complete, row_weight=weight)
+        self.imputed = MultipleImputation(data, recipe.imputations, weight) if IMPUTED in names else None
         none, everything = np.zeros(problem.n_groups, bool), np.ones(problem.n_groups, bool)
         formula = InverseProbability(problem.prices, recipe.normalize, recipe.acquisition_weight)
         self.weighted: dict[str, WeightedEstimator] = {}
@@ -100,7 +105,8 @@ class Reductions:
     @property
     def steps(self) -> int:
         """Rows to walk, those of completed data included."""
-        return len(self.data) * (1 + ("imp-mean" in self.plain))
+        completed = 0 if self.imputed is None else self.imputed.steps
+        return len(self.data) * (1 + ("imp-mean" in self.plain)) + completed
 
     def walk(self, options: WalkOptions, seed: int, n_jobs: int | None, progress: Callable[[int], None] | None) -> None:
         """Walk all rows and reduce their tables."""
@@ -135,6 +141,8 @@ class Reductions:
             ):
                 self.plain["imp-mean"].add(table)
                 told(table)
+        if self.imputed is not None:
+            self.imputed.walk(self.policy, self.classifier, options, seed, n_jobs, told)
         if self.valued:
             self._learn_values()
 
@@ -190,6 +198,8 @@ class Reductions:
         out = {name: reduction.outcome(rows, confidence) for name, reduction in reductions.items()}
         if self.direct is not None and self.values is not None:
             out[DIRECT] = self.direct.outcome(self.values, rows, confidence)
+        if self.imputed is not None:
+            out[IMPUTED] = self.imputed.outcome(rows, confidence)
         return {name: out[name] for name in self.names}
 
     def replicate(self, row_weight: Floats) -> dict[str, dict[str, float]]:

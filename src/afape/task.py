@@ -18,6 +18,7 @@ from .classifiers import Classifier, check_classifier
 from .data import Retrospective
 from .estimators import Outcome
 from .estimators.estimate import check_confidence
+from .imputation import Imputations
 from .missingness import MAR, MCAR
 from .notices import (
     ClippedWeightsWarning,
@@ -36,7 +37,7 @@ from .nuisance import (
     assign_folds,
     split_folds,
 )
-from .reductions import BASELINES, DIRECT, DOUBLY_ROBUST, WEIGHTED, Recipe, Reductions
+from .reductions import BASELINES, DIRECT, DOUBLY_ROBUST, IMPUTED, WEIGHTED, Recipe, Reductions
 from .result import Evaluation
 from .walk import Ground, WalkOptions, walk
 
@@ -86,6 +87,8 @@ class Task:
         n_jobs: int | None,
         walk: Any,
         estimators: Any,
+        imputer: Any,
+        n_imputations: int,
     ) -> Task:
         """Check every argument of `evaluate`, before any work."""
         if not isinstance(data, Retrospective):
@@ -99,7 +102,7 @@ class Task:
         check_confidence(confidence)
         given = missingness.given_columns(data)
         specs = _propensity_specs(propensity)
-        names = _chosen(estimators, specs)
+        names = _chosen(estimators, specs, missingness)
         learner = values if isinstance(values, KnownValues) else as_regressor(values)
         draws = bootstrap if isinstance(bootstrap, Bootstrap) else Bootstrap(bootstrap)
         n_units = len(data) if data.cluster is None else len(np.unique(data.cluster))
@@ -110,7 +113,7 @@ class Task:
             )
         judge = check_classifier(classifier, data)
         options = bound_options(walk, data)
-        fold_seed, walk_seed, bootstrap_seed = np.random.SeedSequence(random_state).spawn(3)
+        fold_seed, walk_seed, bootstrap_seed, imputation_seed = np.random.SeedSequence(random_state).spawn(4)
         rng = np.random.default_rng(fold_seed)
         if split is None:
             fold = assign_folds(len(data), n_folds, data.cluster, rng)
@@ -120,7 +123,8 @@ class Task:
             row_weight = (fold == 0).astype(float)
         if split is not None and n_folds != 5:
             raise ValueError("'n_folds' and 'split' exclude each other: cross-fit, or learn from a part of the rows.")
-        recipe = Recipe(learner, augment_label, normalize, acquisition_weight, given, fold, row_weight)
+        imputations = Imputations(data, imputer, n_imputations, int(imputation_seed.generate_state(1)[0]))
+        recipe = Recipe(learner, augment_label, normalize, acquisition_weight, given, fold, row_weight, imputations)
         seed = int(walk_seed.generate_state(1, np.uint64)[0])
         return Task(
             data=data,
@@ -192,6 +196,9 @@ class Task:
         out = {}
         draws = f"{self.bootstrap_seed.entropy}, {self.bootstrap.kind}"
         for name, outcome in outcomes.items():
+            if name == IMPUTED:  # has intervals of its own: replicates would need imputations of their own
+                out[name] = outcome
+                continue
             estimates = {
                 target: replace(estimate, replicates=replicates.of(name, target), draws=draws)
                 for target, estimate in outcome.estimates.items()
@@ -309,11 +316,14 @@ def _propensity_specs(propensity: Any) -> dict[str, KnownPropensity | LearnedPro
     return {"-gt" if len(specs) == 2 and isinstance(p, KnownPropensity) else "": p for p in specs}
 
 
-def _chosen(estimators: Sequence[str] | None, specs: dict[str, Any]) -> list[str]:
+def _chosen(estimators: Sequence[str] | None, specs: dict[str, Any], missingness: Any) -> list[str]:
     def both(base: str) -> list[str]:
         return [base + suffix for suffix in specs]
 
-    possible = [*BASELINES, *(n for base in WEIGHTED for n in both(base)), DIRECT, *both(DOUBLY_ROBUST)]
+    weighted = [n for base in WEIGHTED for n in both(base)]
+    possible = [*BASELINES, *weighted, DIRECT, *both(DOUBLY_ROBUST)]
+    if isinstance(missingness, MCAR | MAR):  # imputation needs missingness that can be ignored
+        possible.insert(possible.index("ipw-semi" if "ipw-semi" in possible else "ipw-semi-gt"), IMPUTED)
     if estimators is None:
         return possible
     if isinstance(estimators, str) or not isinstance(estimators, Sequence) or not estimators:

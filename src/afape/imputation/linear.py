@@ -1,0 +1,137 @@
+"""Draw a group column by column from linear and logistic regressions with drawn parameters."""
+
+from __future__ import annotations
+
+import numpy as np
+from scipy.special import expit
+
+from ..arrays import Bools, Floats, Ints
+from ..nuisance.logistic import fit_logistic, independent_columns, logistic_design
+from .blocks import Block, Variable
+
+__all__ = ["LinearModel"]
+
+_ROWS_PER_COEFFICIENT = 10  # that a label class must have to get a regression of its own
+
+
+class LinearModel:
+    r"""Regressions on the other columns, one a label class where that has the rows.
+
+    The columns of a group are missing together, so the group is drawn by the chain rule: its first column given the
+    other groups, the next given these and the first. A number x is drawn from
+    :math:`N(z'\beta, \sigma^2)` with :math:`\sigma^2 \sim RSS / \chi^2_{m-p}` and
+    :math:`\beta \sim N(\hat\beta, \sigma^2 (Z'Z)^{-1})`, a category from logistic regressions of each level against
+    the rarer ones, their coefficients drawn from the normal approximation of the posterior under Firth's prior.
+
+    Parameters
+    ----------
+    matching : bool
+        Take a recorded number whose prediction is near (predictive mean matching, type 1: drawn coefficients for the
+        row that lacks it, fitted ones for its donors) in place of a normal draw.
+    n_donors : int
+        Donors to choose from when matching.
+    """
+
+    def __init__(self, matching: bool = False, n_donors: int = 5) -> None:
+        self.matching, self.n_donors = matching, n_donors
+
+    def draw(self, block: Block, predictors: Floats, labels: Ints, rng: np.random.Generator) -> Floats:
+        """Columns of the block in the rows that lack it."""
+        out = np.empty((len(block.absent), len(block.columns)))
+        design = predictors
+        for variable in block.variables:
+            columns = variable.columns
+            for with_label, rows in _label_parts(labels, block.present, design.shape[1]):
+                fit, fill = np.flatnonzero(rows[block.present]), np.flatnonzero(rows[block.absent])
+                if len(fill) == 0:
+                    continue
+                z = logistic_design(_with_label(design, labels, with_label)[rows])
+                place = np.cumsum(rows) - 1
+                known, wanted = z[place[block.present[fit]]], z[place[block.absent[fill]]]
+                held = block.values[np.ix_(fit, columns)]
+                out[np.ix_(fill, columns)] = self._draw(variable, known, held, wanted, rng)
+            drawn = np.empty((len(design), len(columns)))
+            drawn[block.present], drawn[block.absent] = block.values[:, columns], out[:, columns]
+            design = np.column_stack([design, drawn])
+        return out
+
+    def _draw(
+        self, variable: Variable, known: Floats, held: Floats, wanted: Floats, rng: np.random.Generator
+    ) -> Floats:
+        if variable.levels is not None:
+            return draw_levels(variable.levels, known, held, wanted, rng)
+        keep = independent_columns(known, np.ones(len(known)))
+        return draw_numbers(known[:, keep], held[:, 0], wanted[:, keep], self.n_donors if self.matching else 0, rng)[
+            :, None
+        ]
+
+
+def draw_numbers(z: Floats, x: Floats, wanted: Floats, n_donors: int, rng: np.random.Generator) -> Floats:
+    """Numbers from a Bayesian linear regression, or from donors with a prediction nearby."""
+    m, p = z.shape
+    root = np.linalg.cholesky(z.T @ z)
+    fitted = np.linalg.solve(root.T, np.linalg.solve(root, z.T @ x))
+    residual = x - z @ fitted
+    sigma = np.sqrt(residual @ residual / rng.chisquare(max(m - p, 1)))
+    drawn = fitted + sigma * np.linalg.solve(root.T, rng.normal(size=p))
+    if n_donors:
+        return np.asarray(x[near_donors(z @ fitted, wanted @ drawn, n_donors, rng)])
+    return np.asarray(wanted @ drawn + sigma * rng.normal(size=len(wanted)))
+
+
+def near_donors(donor: Floats, wanted: Floats, n_donors: int, rng: np.random.Generator) -> Ints:
+    """One of the donors with the nearest predictions, at random; equal predictions in random order."""
+    k = min(n_donors, len(donor))
+    shuffled = rng.permutation(len(donor))
+    order = shuffled[np.argsort(donor[shuffled], kind="stable")]
+    ordered = donor[order]
+    low = np.searchsorted(ordered, wanted, side="left")
+    high = np.searchsorted(ordered, wanted, side="right")
+    # Somewhere among its equals, or else between its neighbours: the k nearest lie within k places of it.
+    at = low + (rng.random(len(wanted)) * (high - low)).astype(np.intp)
+    near = (at[:, None] + np.arange(-k, k)).clip(0, len(donor) - 1)
+    distance = np.abs(ordered[near] - wanted[:, None])
+    distance[:, 1:][near[:, 1:] == near[:, :-1]] = np.inf  # clipped at an end
+    nearest = np.argsort(distance, axis=1, kind="stable")[:, :k]
+    choice = nearest[np.arange(len(wanted)), rng.integers(k, size=len(wanted))]
+    return np.asarray(order[near[np.arange(len(wanted)), choice]])
+
+
+def draw_levels(levels: Floats, z: Floats, held: Floats, wanted: Floats, rng: np.random.Generator) -> Floats:
+    """Levels from logistic regressions of each level against the rarer ones."""
+    code = (held[:, None, :] == levels[None]).all(axis=2).argmax(axis=1)
+    out = np.full(len(wanted), -1)
+    left = np.ones(len(z), dtype=bool)
+    for level in range(len(levels)):
+        is_level: Bools = code[left] == level
+        open_ = out < 0
+        if is_level.all():
+            out[open_] = level
+            break
+        if not is_level.any():
+            continue
+        fit = fit_logistic(z[left], is_level, firth=True)
+        values, vectors = np.linalg.eigh(fit.inverse_information)
+        theta = fit.coefficients + vectors @ (np.sqrt(values.clip(0)) * rng.normal(size=len(values)))
+        taken = open_ & (rng.random(len(wanted)) < expit(wanted @ theta))
+        out[taken] = level
+        left[left] = ~is_level
+    return np.asarray(levels[out])
+
+
+def _label_parts(labels: Ints, present: Ints, n_columns: int) -> list[tuple[bool, Bools]]:
+    """Label classes with rows enough for their own regression, and all others together with the label as column."""
+    count = np.bincount(labels[present], minlength=int(labels.max()) + 1)
+    alone = count >= _ROWS_PER_COEFFICIENT * (n_columns + 1)
+    parts = [(False, labels == y) for y in np.flatnonzero(alone)]
+    rest = ~alone[labels]
+    if not rest.any():
+        return parts
+    if not rest[present].any():  # nothing to learn from in these classes
+        rest = np.ones(len(labels), dtype=bool)
+        return [(True, rest)]
+    return [*parts, (True, rest)]
+
+
+def _with_label(design: Floats, labels: Ints, with_label: bool) -> Floats:
+    return np.column_stack([design, np.eye(int(labels.max()) + 1)[labels]]) if with_label else design
