@@ -65,11 +65,13 @@ class Comparison:
 
         The intervals hold for all pairs at once: their half-width is the quantile of the largest absolute
         studentised difference under the joint normal law of the estimates (max-t), which is narrower than Bonferroni's
-        because the differences are correlated. ``p_value`` is adjusted in the same way. Policies for which the
+        because the differences are correlated. For ``mi`` it is a joint t law.
+        ``p_value`` is adjusted in the same way. Policies for which the
         estimator has no answer are left out.
         """
         estimates = self.estimates(estimator, target)
         names, covariance = list(estimates), _covariance(list(estimates.values()))
+        freedom = _degrees_of_freedom(list(estimates.values()))
         values = np.array([e.value for e in estimates.values()])
         pairs = np.array(list(combinations(range(len(names)), 2))).reshape(-1, 2)
         if len(pairs) == 0:
@@ -82,7 +84,7 @@ class Comparison:
         errors[errors <= rounding] = 0.0  # costs that are known exactly, up to rounding
         certain = errors == 0
         scale = np.where(certain, 1.0, errors)
-        drawn = _draws(covariance)
+        drawn = _draws(covariance, freedom)
         studentised = np.where(certain, 0.0, np.abs(drawn[:, a] - drawn[:, b]) / scale)
         largest = studentised.max(axis=1)
         critical = float(np.quantile(largest, self.confidence))
@@ -169,10 +171,19 @@ def _covariance(estimates: list[Estimate]) -> Floats:
     )
 
 
-def _draws(covariance: Floats) -> Floats:
-    """Deviations from the joint normal law, the same for every call."""
+def _degrees_of_freedom(estimates: list[Estimate]) -> float:
+    """Fewest degrees of freedom of a difference by Rubin's rules; infinite for other estimates."""
+    pairs = [a - b for a, b in combinations(estimates, 2)]
+    return min((d.degrees_of_freedom for d in pairs if isinstance(d, ImputedEstimate)), default=np.inf)
+
+
+def _draws(covariance: Floats, freedom: float = np.inf) -> Floats:
+    """Deviations from the joint normal (or t) law, the same for every call."""
     rng = np.random.default_rng(0)
-    return np.asarray(rng.multivariate_normal(np.zeros(len(covariance)), covariance, size=_DRAWS, method="svd"))
+    drawn = rng.multivariate_normal(np.zeros(len(covariance)), covariance, size=_DRAWS, method="svd")
+    if np.isfinite(freedom):
+        drawn /= np.sqrt(rng.chisquare(freedom, size=_DRAWS) / freedom)[:, None]
+    return np.asarray(drawn)
 
 
 def compare(

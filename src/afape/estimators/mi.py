@@ -20,7 +20,7 @@ from .plain import RunCosts
 __all__ = ["ImputedEstimate", "MultipleImputation", "rubin_covariance"]
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class ImputedEstimate(Estimate):
     r"""Estimate pooled over M completed tables (Rubin 1987).
 
@@ -66,7 +66,8 @@ class ImputedEstimate(Estimate):
     @property
     def between(self) -> float:
         """Variance of the estimates between tables."""
-        return float(self.values.var(ddof=1))
+        same = bool((self.values == self.values[0]).all())  # their mean may be off by rounding
+        return 0.0 if same else float(self.values.var(ddof=1))
 
     @property
     def std_error(self) -> float:
@@ -162,6 +163,8 @@ class MultipleImputation:
         used = np.ones(len(data), dtype=bool) if row_weight is None else row_weight > 0
         self._whole, self._torn = np.flatnonzero(data.complete & used), np.flatnonzero(~data.complete & used)
         self._costs: list[RunCosts] = []
+        if not imputations.reason:
+            imputations.draw()  # an imputer that fails should do so before the walk
 
     @property
     def steps(self) -> int:

@@ -50,6 +50,10 @@ class Imputations:
         never = np.flatnonzero(~self.data.recorded.any(axis=0))
         return f"no row has {self.data.problem.group_names[never[0]]!r} recorded" if len(never) else ""
 
+    def draw(self) -> None:
+        """Draw the tables now."""
+        self._cells  # noqa: B018 (cached)
+
     def tables(self) -> Iterator[Floats]:
         """Completed tables of shape (n, d)."""
         for cells in self._cells:

@@ -6,12 +6,14 @@ import numpy as np
 from scipy.special import expit
 
 from ..arrays import Bools, Floats, Ints
-from ..nuisance.logistic import fit_logistic, independent_columns, logistic_design
+from ..nuisance.logistic import fit_logistic, logistic_design
 from .blocks import Block, Variable
 
 __all__ = ["LinearModel"]
 
 _ROWS_PER_COEFFICIENT = 10  # that a label class must have to get a regression of its own
+# What the prior of a standardised coefficient is worth, in rows: enough to tell collinear columns apart, no more.
+_PRIOR_ROWS = 0.01
 
 
 class LinearModel:
@@ -41,14 +43,10 @@ class LinearModel:
         design = predictors
         for variable in block.variables:
             columns = variable.columns
-            for with_label, rows in _label_parts(labels, block.present, design.shape[1]):
-                fit, fill = np.flatnonzero(rows[block.present]), np.flatnonzero(rows[block.absent])
-                if len(fill) == 0:
-                    continue
-                z = logistic_design(_with_label(design, labels, with_label)[rows])
-                place = np.cumsum(rows) - 1
-                known, wanted = z[place[block.present[fit]]], z[place[block.absent[fill]]]
-                held = block.values[np.ix_(fit, columns)]
+            for learn, fill in _label_parts(labels, block, design.shape[1]):
+                z = _design(design, labels, block.present[learn], block.absent[fill])
+                known, wanted = z[: len(learn)], z[len(learn) :]
+                held = block.values[np.ix_(learn, columns)]
                 out[np.ix_(fill, columns)] = self._draw(variable, known, held, wanted, rng)
             drawn = np.empty((len(design), len(columns)))
             drawn[block.present], drawn[block.absent] = block.values[:, columns], out[:, columns]
@@ -60,19 +58,19 @@ class LinearModel:
     ) -> Floats:
         if variable.levels is not None:
             return draw_levels(variable.levels, known, held, wanted, rng)
-        keep = independent_columns(known, np.ones(len(known)))
-        return draw_numbers(known[:, keep], held[:, 0], wanted[:, keep], self.n_donors if self.matching else 0, rng)[
-            :, None
-        ]
+        return draw_numbers(known, held[:, 0], wanted, self.n_donors if self.matching else 0, rng)[:, None]
 
 
 def draw_numbers(z: Floats, x: Floats, wanted: Floats, n_donors: int, rng: np.random.Generator) -> Floats:
     """Numbers from a Bayesian linear regression, or from donors with a prediction nearby."""
     m, p = z.shape
-    root = np.linalg.cholesky(z.T @ z)
+    prior = np.full(p, _PRIOR_ROWS)
+    prior[0] = 0.0
+    root = np.linalg.cholesky(z.T @ z + np.diag(prior))
     fitted = np.linalg.solve(root.T, np.linalg.solve(root, z.T @ x))
     residual = x - z @ fitted
-    sigma = np.sqrt(residual @ residual / rng.chisquare(max(m - p, 1)))
+    square = residual @ residual + prior @ fitted**2
+    sigma = np.sqrt(square / rng.chisquare(max(m - p, 1)))
     drawn = fitted + sigma * np.linalg.solve(root.T, rng.normal(size=p))
     if n_donors:
         return np.asarray(x[near_donors(z @ fitted, wanted @ drawn, n_donors, rng)])
@@ -80,21 +78,20 @@ def draw_numbers(z: Floats, x: Floats, wanted: Floats, n_donors: int, rng: np.ra
 
 
 def near_donors(donor: Floats, wanted: Floats, n_donors: int, rng: np.random.Generator) -> Ints:
-    """One of the donors with the nearest predictions, at random; equal predictions in random order."""
+    """One of the donors with the nearest predictions, at random."""
     k = min(n_donors, len(donor))
-    shuffled = rng.permutation(len(donor))
-    order = shuffled[np.argsort(donor[shuffled], kind="stable")]
+    order = np.argsort(donor, kind="stable")
     ordered = donor[order]
-    low = np.searchsorted(ordered, wanted, side="left")
-    high = np.searchsorted(ordered, wanted, side="right")
-    # Somewhere among its equals, or else between its neighbours: the k nearest lie within k places of it.
-    at = low + (rng.random(len(wanted)) * (high - low)).astype(np.intp)
+    at = np.searchsorted(ordered, wanted)  # the k nearest lie within k places of it
     near = (at[:, None] + np.arange(-k, k)).clip(0, len(donor) - 1)
     distance = np.abs(ordered[near] - wanted[:, None])
     distance[:, 1:][near[:, 1:] == near[:, :-1]] = np.inf  # clipped at an end
     nearest = np.argsort(distance, axis=1, kind="stable")[:, :k]
     choice = nearest[np.arange(len(wanted)), rng.integers(k, size=len(wanted))]
-    return np.asarray(order[near[np.arange(len(wanted)), choice]])
+    # Many donors may share the chosen prediction; any of them will do, not just those that happen to be near in order.
+    value = ordered[near[np.arange(len(wanted)), choice]]
+    low, high = np.searchsorted(ordered, value, side="left"), np.searchsorted(ordered, value, side="right")
+    return np.asarray(order[low + (rng.random(len(wanted)) * (high - low)).astype(np.intp)])
 
 
 def draw_levels(levels: Floats, z: Floats, held: Floats, wanted: Floats, rng: np.random.Generator) -> Floats:
@@ -119,19 +116,23 @@ def draw_levels(levels: Floats, z: Floats, held: Floats, wanted: Floats, rng: np
     return np.asarray(levels[out])
 
 
-def _label_parts(labels: Ints, present: Ints, n_columns: int) -> list[tuple[bool, Bools]]:
-    """Label classes with rows enough for their own regression, and all others together with the label as column."""
-    count = np.bincount(labels[present], minlength=int(labels.max()) + 1)
+def _label_parts(labels: Ints, block: Block, n_columns: int) -> list[tuple[Ints, Ints]]:
+    """Rows to learn from and rows to fill, by their place in the block.
+
+    A label class with rows enough is on its own; the others learn from all rows, with the label as a column.
+    """
+    known, wanted = labels[block.present], labels[block.absent]
+    count = np.bincount(known, minlength=int(labels.max()) + 1)
     alone = count >= _ROWS_PER_COEFFICIENT * (n_columns + 1)
-    parts = [(False, labels == y) for y in np.flatnonzero(alone)]
-    rest = ~alone[labels]
-    if not rest.any():
-        return parts
-    if not rest[present].any():  # nothing to learn from in these classes
-        rest = np.ones(len(labels), dtype=bool)
-        return [(True, rest)]
-    return [*parts, (True, rest)]
+    parts = [(np.flatnonzero(known == y), np.flatnonzero(wanted == y)) for y in np.flatnonzero(alone)]
+    parts.append((np.arange(len(known)), np.flatnonzero(~alone[wanted])))
+    return [(learn, fill) for learn, fill in parts if len(fill)]
 
 
-def _with_label(design: Floats, labels: Ints, with_label: bool) -> Floats:
-    return np.column_stack([design, np.eye(int(labels.max()) + 1)[labels]]) if with_label else design
+def _design(columns: Floats, labels: Ints, learn: Ints, fill: Ints) -> Floats:
+    """Intercept, standardised columns, and the label where it varies; the rows to learn from first."""
+    rows = np.concatenate([learn, fill])
+    one_hot = np.eye(int(labels.max()) + 1)[labels[rows]]
+    varying = one_hot[: len(learn)].any(axis=0)
+    one_hot = one_hot[:, varying & (varying.cumsum() > 1)]  # the first is the intercept's
+    return logistic_design(np.column_stack([columns[rows], one_hot]))

@@ -15,7 +15,7 @@ from scipy.special import expit
 
 from ..arrays import Bools, Floats, Ints, row_dot
 
-__all__ = ["LogisticFit", "fit_logistic", "independent_columns", "log_odds_variance", "logistic_design"]
+__all__ = ["LogisticFit", "fit_logistic", "log_odds_variance", "logistic_design"]
 
 _MAX_ITERATIONS = 60
 # Of the Newton decrement, the squared distance to the optimum in standard errors: to rounding, but a bootstrap replicate
@@ -65,7 +65,7 @@ def fit_logistic(
         Where to start from, such as the coefficients of another fold.
     """
     w = np.ones(len(design)) if weight is None else weight
-    keep = independent_columns(design, w)
+    keep = _independent_columns(design, w)
     z = design if len(keep) == design.shape[1] else design[:, keep]
     near = None if start is None else start[keep]
     tolerance = _TOLERANCE if weight is None else _REPLICATE_TOLERANCE
@@ -122,7 +122,7 @@ def log_odds_variance(inverse_information: Floats, design: Floats) -> Floats:
     return row_dot(design @ inverse_information, design)
 
 
-def independent_columns(design: Floats, weight: Floats) -> Ints:
+def _independent_columns(design: Floats, weight: Floats) -> Ints:
     """Columns of a maximal independent set, the intercept first.
 
     One-hot columns sum to the intercept, and a level may be absent from the rows of a fit.
