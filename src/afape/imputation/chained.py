@@ -37,9 +37,10 @@ class ChainedImputer:
         What a group is drawn from.
 
         - "trees": rows in the same leaf of a tree grown on a bootstrap sample. Finds interactions and steps by
-          itself, keeps whatever values a column takes, and gets finer with the rows.
+          itself, draws a group whole, keeps whatever values a column takes, and gets finer with the rows.
         - "linear": normal linear regressions for numbers, logistic ones for categories, one a label class where the
-          class has the rows. Better in small data, if the relations are indeed linear.
+          class has the rows. Better in small data, if the relations are indeed linear. Slow where categories
+          have many levels.
         - "matching": the same, but a number is taken from a row with a similar prediction.
     n_sweeps : int
         Turns of every group. With one group, one is enough.

@@ -9,9 +9,9 @@ from ..arrays import Bools, Floats, Ints
 from ..nuisance.logistic import fit_logistic, logistic_design
 from .blocks import Block, Variable
 
-__all__ = ["LinearModel"]
+__all__ = ["ROWS_PER_COEFFICIENT", "LinearModel", "least_squares"]
 
-_ROWS_PER_COEFFICIENT = 10  # that a label class must have to get a regression of its own
+ROWS_PER_COEFFICIENT = 10  # that a label class must have to get a regression of its own
 # What the prior of a standardised coefficient is worth, in rows: enough to tell collinear columns apart, no more.
 _PRIOR_ROWS = 0.01
 
@@ -28,8 +28,9 @@ class LinearModel:
     Parameters
     ----------
     matching : bool
-        Take a recorded number whose prediction is near (predictive mean matching, type 1: drawn coefficients for the
-        row that lacks it, fitted ones for its donors) in place of a normal draw.
+        Take a recorded number whose prediction is near (predictive mean matching) in place of a normal draw. Fit and
+        donors then come from one bootstrap sample, because donors that are the same in every imputation would make
+        the imputations too much alike.
     n_donors : int
         Donors to choose from when matching.
     """
@@ -41,39 +42,50 @@ class LinearModel:
         """Columns of the block in the rows that lack it."""
         out = np.empty((len(block.absent), len(block.columns)))
         design = predictors
+        count = block.bootstrap(rng)
         for variable in block.variables:
             columns = variable.columns
             for learn, fill in _label_parts(labels, block, design.shape[1]):
                 z = _design(design, labels, block.present[learn], block.absent[fill])
                 known, wanted = z[: len(learn)], z[len(learn) :]
                 held = block.values[np.ix_(learn, columns)]
-                out[np.ix_(fill, columns)] = self._draw(variable, known, held, wanted, rng)
+                out[np.ix_(fill, columns)] = self._draw(variable, known, held, wanted, count[learn], rng)
             drawn = np.empty((len(design), len(columns)))
             drawn[block.present], drawn[block.absent] = block.values[:, columns], out[:, columns]
             design = np.column_stack([design, drawn])
         return out
 
     def _draw(
-        self, variable: Variable, known: Floats, held: Floats, wanted: Floats, rng: np.random.Generator
+        self, variable: Variable, known: Floats, held: Floats, wanted: Floats, count: Ints, rng: np.random.Generator
     ) -> Floats:
         if variable.levels is not None:
             return draw_levels(variable.levels, known, held, wanted, rng)
-        return draw_numbers(known, held[:, 0], wanted, self.n_donors if self.matching else 0, rng)[:, None]
+        if not self.matching:
+            return draw_numbers(known, held[:, 0], wanted, rng)[:, None]
+        donors = np.repeat(np.arange(len(known)), count if count.any() else 1)
+        fitted = least_squares(known[donors], held[donors, 0])
+        chosen = near_donors(known[donors] @ fitted, wanted @ fitted, self.n_donors, rng)
+        return np.asarray(held[donors[chosen]])
 
 
-def draw_numbers(z: Floats, x: Floats, wanted: Floats, n_donors: int, rng: np.random.Generator) -> Floats:
-    """Numbers from a Bayesian linear regression, or from donors with a prediction nearby."""
+def least_squares(z: Floats, x: Floats) -> Floats:
+    """Coefficients of standardised columns, the intercept first; a weak prior keeps them finite."""
+    return np.asarray(np.linalg.solve(z.T @ z + _prior(z.shape[1]), z.T @ x))
+
+
+def _prior(p: int) -> Floats:
+    return np.diag([0.0] + [_PRIOR_ROWS] * (p - 1))
+
+
+def draw_numbers(z: Floats, x: Floats, wanted: Floats, rng: np.random.Generator) -> Floats:
+    """Numbers from a Bayesian linear regression."""
     m, p = z.shape
-    prior = np.full(p, _PRIOR_ROWS)
-    prior[0] = 0.0
-    root = np.linalg.cholesky(z.T @ z + np.diag(prior))
-    fitted = np.linalg.solve(root.T, np.linalg.solve(root, z.T @ x))
+    prior = _prior(p)
+    fitted = least_squares(z, x)
     residual = x - z @ fitted
-    square = residual @ residual + prior @ fitted**2
-    sigma = np.sqrt(square / rng.chisquare(max(m - p, 1)))
+    sigma = np.sqrt((residual @ residual + fitted @ prior @ fitted) / rng.chisquare(max(m - p, 1)))
+    root = np.linalg.cholesky(z.T @ z + prior)
     drawn = fitted + sigma * np.linalg.solve(root.T, rng.normal(size=p))
-    if n_donors:
-        return np.asarray(x[near_donors(z @ fitted, wanted @ drawn, n_donors, rng)])
     return np.asarray(wanted @ drawn + sigma * rng.normal(size=len(wanted)))
 
 
@@ -123,7 +135,7 @@ def _label_parts(labels: Ints, block: Block, n_columns: int) -> list[tuple[Ints,
     """
     known, wanted = labels[block.present], labels[block.absent]
     count = np.bincount(known, minlength=int(labels.max()) + 1)
-    alone = count >= _ROWS_PER_COEFFICIENT * (n_columns + 1)
+    alone = count >= ROWS_PER_COEFFICIENT * (n_columns + 1)
     parts = [(np.flatnonzero(known == y), np.flatnonzero(wanted == y)) for y in np.flatnonzero(alone)]
     parts.append((np.arange(len(known)), np.flatnonzero(~alone[wanted])))
     return [(learn, fill) for learn, fill in parts if len(fill)]
