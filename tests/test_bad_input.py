@@ -659,6 +659,7 @@ def test_the_good_input_is_good():
         "blocking",
         "cc",
         "ipw-miss",
+        "mi",
         "ipw-semi",
         "dm-semi",
         "drl-semi",
@@ -782,7 +783,7 @@ def test_every_row_incomplete_leaves_some_estimators_without_answer(propensity):
     result = world.evaluate(data=world.data(never_complete()), propensity=propensity)
     suffixes = [""] if propensity is None else ["", "-gt"]
     silent = ["cc", *("ipw-miss" + s for s in suffixes)]
-    speaking = ["imp-mean", "blocking", *(n + s for n in ("ipw-semi", "drl-semi") for s in suffixes)]
+    speaking = ["imp-mean", "blocking", "mi", *(n + s for n in ("ipw-semi", "drl-semi") for s in suffixes)]
     assert set(result.table["estimator"]) == {*silent, *speaking, "dm-semi"}
     for name in silent:
         lines = result.table[result.table["estimator"] == name]

@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose
+from scipy.stats import t as student
 
 from afape import Estimate
 from afape.estimators.estimate import effective_size
@@ -12,12 +13,28 @@ def test_mean_by_hand():
     cost = np.array([1.0, 3.0, 8.0])
     estimate = Estimate(4.0, cost - 4.0)
     assert_allclose(estimate.std_error, np.sqrt(((9 + 1 + 16) / 2) / 3))  # sample variance over n
+    freedom = (9 + 1 + 16) ** 2 / (81 + 1 + 256)
+    assert_allclose(estimate.degrees_of_freedom, freedom)
     low, high = estimate.interval(0.95)
-    assert_allclose(high - 4.0, 1.959963984540054 * estimate.std_error)
+    assert_allclose(high - 4.0, student.ppf(0.975, freedom) * estimate.std_error)
     assert_allclose(4.0 - low, high - 4.0)
     narrow = estimate.interval(0.5)
     assert narrow[0] > low
     assert narrow[1] < high
+
+
+def test_intervals_are_wider_where_few_rows_carry_the_variance():
+    rng = np.random.default_rng(1)
+    even = rng.normal(size=3000)
+    heavy = even.copy()
+    heavy[:4] *= 60.0
+    quantile = {}
+    for name, phi in (("even", even), ("heavy", heavy)):
+        estimate = Estimate(0.0, phi - phi.mean())
+        quantile[name] = estimate.interval(0.95)[1] / estimate.std_error
+    assert 1.96 < quantile["even"] < 1.965
+    assert quantile["heavy"] > 2.5
+    assert Estimate(1.0, np.zeros(5)).interval() == (1.0, 1.0)
 
 
 def test_difference_is_paired():

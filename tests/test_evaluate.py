@@ -33,13 +33,13 @@ def run(parts, policy=None, **options):
 def test_table_and_items_agree(parts):
     result = run(parts)
     assert result.table["estimator"].unique().tolist() == [
-        "imp-mean", "blocking", "cc", "ipw-miss", "ipw-semi", "dm-semi", "drl-semi",
+        "imp-mean", "blocking", "cc", "ipw-miss", "mi", "ipw-semi", "dm-semi", "drl-semi",
     ]  # fmt: skip
     for line in result.table.itertuples():
         estimate = result[line.estimator][line.target]
         assert estimate.value == line.estimate
         assert_array_equal([estimate.std_error, *estimate.interval()], [line.std_error, line.lower, line.upper])
-        assert line.estimator == "dm-semi" or len(estimate.influence) == len(parts[1])
+        assert line.estimator in ("mi", "dm-semi") or len(estimate.influence) == len(parts[1])
     assert "ipw-semi" in result
     assert "drl" not in result
     with pytest.raises(KeyError, match="No estimator 'nothing' here"):
@@ -121,7 +121,7 @@ def test_text_html_and_dict(parts):
     assert "ipw-semi" in result._repr_html_()
     assert "<table" in result._repr_html_()
     again = json.loads(json.dumps(result.to_dict(), allow_nan=False))
-    assert len(again["table"]) == 21
+    assert len(again["table"]) == 24
     assert again["n_rows"] == len(parts[1])
     assert "sets wanted" in repr(result.support)
 
@@ -149,7 +149,8 @@ def test_wanting_what_nobody_recorded_is_said_loudly(parts):
 def test_progress_is_told(parts):
     told = []
     run(parts, progress=lambda done, todo: told.append((done, todo)))
-    assert told[-1][0] == told[-1][1] == 2 * len(parts[1])
+    whole, torn = parts[1].complete.sum(), (~parts[1].complete).sum()
+    assert told[-1][0] == told[-1][1] == 2 * len(parts[1]) + whole + 10 * torn
     assert [d for d, _ in told] == sorted(d for d, _ in told)
 
 

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from afape.experiments.studies import StudyDraw, summarise
+from afape.experiments.studies import COVERED, StudyDraw, summarise
 from afape.experiments.study import run_draws
 
 N_DRAWS = 200
@@ -12,7 +12,7 @@ N_DRAWS = 200
 @pytest.fixture(scope="module")
 def summary(tmp_path_factory):
     folder = tmp_path_factory.mktemp("draws")
-    draws = run_draws(StudyDraw(2000, {"default": {"known": True}}), N_DRAWS, folder)
+    draws = run_draws(StudyDraw(2000, {"default": {"known": True, "estimators": COVERED}}), N_DRAWS, folder)
     return summarise(draws).set_index(["policy", "estimator", "target"])
 
 

@@ -11,6 +11,7 @@ if TYPE_CHECKING:
     from .data import Problem, Retrospective
     from .estimators import Estimate, Support
     from .evaluation import evaluate, true_cost
+    from .imputation import ChainedImputer, Imputer
     from .missingness import (
         MAR,
         MCAR,
@@ -47,6 +48,7 @@ __all__ = [
     "AcquireNone",
     "AfapeWarning",
     "Bootstrap",
+    "ChainedImputer",
     "Classifier",
     "ClippedWeightsWarning",
     "Comparison",
@@ -57,6 +59,7 @@ __all__ = [
     "GraphMechanism",
     "Identification",
     "ImputedClassifier",
+    "Imputer",
     "IndependentMechanism",
     "InterruptedBootstrapWarning",
     "KnownPropensity",
@@ -93,6 +96,7 @@ _HOMES = {
     ".data": "Problem Retrospective",
     ".estimators": "Estimate Support",
     ".evaluation": "evaluate true_cost",
+    ".imputation": "ChainedImputer Imputer",
     ".missingness": "MAR MCAR MNAR GraphMechanism Identification IndependentMechanism LogisticMechanism MGraph",
     ".notices": "AfapeWarning ClippedWeightsWarning NormalizerWarning PartialGroupWarning "
     "PropensityFitWarning SeenRowsWarning SupportWarning "

@@ -15,7 +15,7 @@ from .agents.policy import Policy, bind
 from .arrays import Floats
 from .classifiers import Classifier
 from .data import Retrospective
-from .estimators import TARGETS, Estimate
+from .estimators import TARGETS, Estimate, ImputedEstimate, rubin_covariance
 from .estimators.estimate import cluster_sums
 from .missingness import MAR, MCAR, MNAR
 from .result import Evaluation
@@ -65,11 +65,13 @@ class Comparison:
 
         The intervals hold for all pairs at once: their half-width is the quantile of the largest absolute
         studentised difference under the joint normal law of the estimates (max-t), which is narrower than Bonferroni's
-        because the differences are correlated. ``p_value`` is adjusted in the same way. Policies for which the
+        because the differences are correlated. For ``mi`` it is a joint t law.
+        ``p_value`` is adjusted in the same way. Policies for which the
         estimator has no answer are left out.
         """
         estimates = self.estimates(estimator, target)
         names, covariance = list(estimates), _covariance(list(estimates.values()))
+        freedom = _degrees_of_freedom(list(estimates.values()))
         values = np.array([e.value for e in estimates.values()])
         pairs = np.array(list(combinations(range(len(names)), 2))).reshape(-1, 2)
         if len(pairs) == 0:
@@ -82,7 +84,7 @@ class Comparison:
         errors[errors <= rounding] = 0.0  # costs that are known exactly, up to rounding
         certain = errors == 0
         scale = np.where(certain, 1.0, errors)
-        drawn = _draws(covariance)
+        drawn = _draws(covariance, freedom)
         studentised = np.where(certain, 0.0, np.abs(drawn[:, a] - drawn[:, b]) / scale)
         largest = studentised.max(axis=1)
         critical = float(np.quantile(largest, self.confidence))
@@ -148,7 +150,10 @@ class Comparison:
 
 
 def _covariance(estimates: list[Estimate]) -> Floats:
-    """Joint covariance of estimates on the same rows, from influence values or from paired replicates."""
+    """Joint covariance of estimates on the same rows, from completed tables, influence values or paired replicates."""
+    imputed = [e for e in estimates if isinstance(e, ImputedEstimate)]
+    if len(imputed) == len(estimates):
+        return rubin_covariance(imputed)
     influences = [e.influence for e in estimates if e.influence is not None]
     if len(influences) == len(estimates):
         sums = np.array([cluster_sums(phi, estimates[0].cluster) for phi in influences])
@@ -166,10 +171,19 @@ def _covariance(estimates: list[Estimate]) -> Floats:
     )
 
 
-def _draws(covariance: Floats) -> Floats:
-    """Deviations from the joint normal law, the same for every call."""
+def _degrees_of_freedom(estimates: list[Estimate]) -> float:
+    """Fewest degrees of freedom of a difference by Rubin's rules; infinite for other estimates."""
+    pairs = [a - b for a, b in combinations(estimates, 2)]
+    return min((d.degrees_of_freedom for d in pairs if isinstance(d, ImputedEstimate)), default=np.inf)
+
+
+def _draws(covariance: Floats, freedom: float = np.inf) -> Floats:
+    """Deviations from the joint normal (or t) law, the same for every call."""
     rng = np.random.default_rng(0)
-    return np.asarray(rng.multivariate_normal(np.zeros(len(covariance)), covariance, size=_DRAWS, method="svd"))
+    drawn = rng.multivariate_normal(np.zeros(len(covariance)), covariance, size=_DRAWS, method="svd")
+    if np.isfinite(freedom):
+        drawn /= np.sqrt(rng.chisquare(freedom, size=_DRAWS) / freedom)[:, None]
+    return np.asarray(drawn)
 
 
 def compare(
@@ -188,6 +202,8 @@ def compare(
     confidence: float = 0.95,
     n_folds: int = 5,
     split: float | None = None,
+    imputer: Any = None,
+    n_imputations: int = 10,
     random_state: int | None = 0,
     n_jobs: int | None = None,
     walk: Any = None,
@@ -195,8 +211,8 @@ def compare(
 ) -> Comparison:
     """Evaluate several policies on the same rows.
 
-    Folds, bootstrap draws and learned propensities are shared, so that differences are paired. Arguments are those of
-    `evaluate`, but for
+    Folds, bootstrap draws, completed tables and learned propensities are shared, so that differences are paired.
+    Arguments are those of `evaluate`, but for
 
     Parameters
     ----------
@@ -222,6 +238,8 @@ def compare(
         n_jobs=n_jobs,
         walk=walk,
         estimators=estimators,
+        imputer=imputer,
+        n_imputations=n_imputations,
     )
     bound = {name: bind(policy, data.problem, f"policies[{name!r}]") for name, policy in policies.items()}
     nuisances = task.learn(bound.values())

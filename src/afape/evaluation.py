@@ -40,6 +40,8 @@ def evaluate(
     confidence: float = 0.95,
     n_folds: int = 5,
     split: float | None = None,
+    imputer: Any = None,
+    n_imputations: int = 10,
     random_state: int | None = 0,
     n_jobs: int | None = None,
     walk: WalkOptions | None = None,
@@ -57,8 +59,9 @@ def evaluate(
         What is assumed about why values are missing.
     estimators : list of str, optional
         Names; default all that the assumption allows: ``imp-mean``, ``blocking``, ``cc`` (known to be biased, kept
-        because the field reports them), ``ipw-miss``, ``ipw-semi``, ``dm-semi`` and ``drl-semi``; where recording
-        depends on groups with gaps, ``ipw-semi-miss``, ``dm-semi-miss`` and ``drl-semi-miss`` in place of the latter three.
+        because the field reports them), ``ipw-miss``, ``mi``, ``ipw-semi``, ``dm-semi`` and ``drl-semi``; where recording
+        depends on groups with gaps, ``ipw-semi-miss``, ``dm-semi-miss`` and ``drl-semi-miss`` in place of the latter
+        three, and no ``mi``.
     propensity : optional
         None to learn it, a scikit-learn classifier or `LearnedPropensity` to say how, a `KnownPropensity`, or a
         list of one learned and one known, whose estimators then end in ``-gt``.
@@ -81,8 +84,15 @@ def evaluate(
         Folds for cross-fitting what is learned; 1 learns and uses it on the same rows.
     split : float, optional
         In place of cross-fitting, as in the paper: learn from this share of the rows, average over the others.
+    imputer : optional
+        What ``mi`` completes the records with: None or "trees", "linear", "matching" (see `ChainedImputer`), any object
+        with ``impute(data, n_imputations, random_state)`` that gives complete tables of shape (n, d), or a
+        scikit-learn imputer that draws.
+    n_imputations : int
+        Completed tables of ``mi``. The policy runs on each, so that ``mi`` takes as much time as all other
+        estimators several times over; name the estimators you want if you do not want this one.
     random_state : int or None
-        Seed of folds, sampled walks and bootstrap.
+        Seed of folds, sampled walks, bootstrap and imputations.
     n_jobs : int or None
         Processes that walk chunks of rows and refit replicates.
     walk : WalkOptions, optional
@@ -111,6 +121,8 @@ def evaluate(
         n_jobs=n_jobs,
         walk=walk,
         estimators=estimators,
+        imputer=imputer,
+        n_imputations=n_imputations,
     )
     bound = bind(policy, data.problem)
     return task.evaluate(bound, name_of(policy), task.learn([bound]), progress)

@@ -13,10 +13,21 @@ from .data import Retrospective
 from .missingness import MNAR
 from .nuisance import BoundPropensity, Conditioning, KnownPropensity, LearnedPropensity
 
-__all__ = ["BASELINES", "DIRECT", "DOUBLY_ROBUST", "MISSING", "WEIGHTED", "Nuisances", "base_of", "possible_names"]
+__all__ = [
+    "BASELINES",
+    "DIRECT",
+    "DOUBLY_ROBUST",
+    "IMPUTED",
+    "MISSING",
+    "WEIGHTED",
+    "Nuisances",
+    "base_of",
+    "possible_names",
+]
 
 BASELINES = ("imp-mean", "blocking", "cc")
 MISSING = "ipw-miss"
+IMPUTED = "mi"
 WEIGHTED = ("ipw-semi", "ipw-semi-miss")
 DIRECT = ("dm-semi", "dm-semi-miss")
 DOUBLY_ROBUST = ("drl-semi", "drl-semi-miss")
@@ -39,6 +50,8 @@ class Nuisances:
     complete : dict
         The same for complete rows; under a graph, these may have more to adjust for than the policy needs. Empty
         where that is not identified.
+    ignorable : bool
+        Whether all recording is at random given what is always recorded, so that gaps can be imputed.
     reasons : tuple of str
         What estimates stand on, in words.
     """
@@ -46,6 +59,7 @@ class Nuisances:
     given: Conditioning
     propensities: dict[str, BoundPropensity]
     complete: dict[str, BoundPropensity]
+    ignorable: bool
     reasons: tuple[str, ...]
 
     @staticmethod
@@ -54,24 +68,28 @@ class Nuisances:
     ) -> Nuisances:
         """Bind known propensities, set up learned ones, for policies that reach the sets ``asked``."""
         given, reasons = missingness.conditioning(data, wanted), missingness.reasons(data, wanted)
-        whole = given
+        whole: Conditioning | None = given
+        ignorable = not given.gaps.any()
         if isinstance(missingness, MNAR) and missingness.graph is not None:
             everything = np.ones(data.problem.n_groups, dtype=bool)
-            if not missingness.identify(data, everything).identified:
+            decided = missingness.identify(data, everything)
+            ignorable = decided.kind != "MNAR"
+            if not decided.identified:
                 whole = None
             elif (found := missingness.conditioning(data, everything)) and (found.groups != given.groups).any():
                 whole = found
         propensities = {suffix: _bind(spec, data, given, fold, asked) for suffix, spec in specs.items()}
         if whole is None or whole is given:
-            return Nuisances(given, propensities, {} if whole is None else propensities, reasons)
+            return Nuisances(given, propensities, {} if whole is None else propensities, ignorable, reasons)
         complete = {suffix: _bind(spec, data, whole, fold, asked) for suffix, spec in specs.items()}
-        return Nuisances(given, propensities, complete, reasons)
+        return Nuisances(given, propensities, complete, ignorable, reasons)
 
     def names(self, asked: Sequence[str] | None, missingness: Any) -> list[str]:
         """Estimators to use: those asked for, or all that the assumption allows for this policy."""
         gaps = bool(self.given.gaps.any())
         if asked is None:
             left_out = {*(_SEMI if gaps else _HYBRID), *(() if self.complete else (MISSING,))}
+            left_out |= set() if self.ignorable else {IMPUTED}
             return [n for n in possible_names(missingness, list(self.propensities)) if base_of(n) not in left_out]
         for name in asked:
             if gaps and base_of(name) in _SEMI:
@@ -82,6 +100,11 @@ class Nuisances:
             if not self.complete and base_of(name) == MISSING:
                 raise ValueError(
                     f"'estimators' has {name!r}, but under this graph the probability of a complete row is not identified."
+                )
+            if not self.ignorable and name == IMPUTED:
+                raise ValueError(
+                    f"'estimators' has {name!r}, but imputation needs data missing at random given what is always recorded, and "
+                    "under this assumption they are not."
                 )
         return list(asked)
 
@@ -105,7 +128,7 @@ def base_of(name: str) -> str:
 def possible_names(missingness: Any, suffixes: Sequence[str]) -> list[str]:
     """Estimators that an assumption allows, in their usual order; under a graph the policy has a say too."""
     hybrid = isinstance(missingness, MNAR)
-    out = [*BASELINES, *(MISSING + s for s in suffixes)]
+    out = [*BASELINES, *(MISSING + s for s in suffixes), IMPUTED]
     for bases in (WEIGHTED, DIRECT, DOUBLY_ROBUST):
         for base in bases if hybrid else bases[:1]:
             alone = base == DIRECT[0]  # no propensity in it

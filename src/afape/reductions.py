@@ -15,14 +15,16 @@ from .estimators import (
     DirectMethod,
     DoublyRobust,
     InverseProbability,
+    MultipleImputation,
     Outcome,
     RunCosts,
     SupportReduction,
     View,
     WeightedEstimator,
 )
+from .imputation import Imputations
 from .nuisance import ActionValues, KnownValues, TableValues, ValueRegressor
-from .nuisances import DIRECT, DOUBLY_ROBUST, MISSING, Nuisances, base_of
+from .nuisances import DIRECT, DOUBLY_ROBUST, IMPUTED, MISSING, Nuisances, base_of
 from .walk import Ground, WalkOptions, WalkTable, walk
 
 __all__ = ["Recipe", "Reductions"]
@@ -38,6 +40,7 @@ class Recipe:
     acquisition_weight: str
     fold: Ints
     row_weight: Floats | None  # 0 for rows that only teach
+    imputations: Imputations  # drawn when first used
 
 
 class Reductions:
@@ -67,6 +70,7 @@ class Reductions:
             self.plain["blocking"] = RunCosts(data, blocked=True, row_weight=weight)
         if "cc" in names:
             self.plain["cc"] = RunCosts(data, only=data.complete, row_weight=weight)
+        self.imputed = MultipleImputation(data, recipe.imputations, weight) if IMPUTED in names else None
         formula = InverseProbability(problem.prices, recipe.normalize, recipe.acquisition_weight)
         self.weighted: dict[str, WeightedEstimator] = {}
         everything = np.ones(problem.n_groups, dtype=bool)
@@ -80,7 +84,7 @@ class Reductions:
         self.views: dict[str, View] = {}
         for name in names:
             base = base_of(name)
-            if name not in self.plain:
+            if name not in (*self.plain, IMPUTED):
                 views = complete if base == MISSING else adjusted
                 # The direct method of the semi-offline view weighs nothing, so that any propensity will do.
                 self.views[name] = views.get(name.removeprefix(base)) or next(iter(views.values()))
@@ -105,7 +109,8 @@ class Reductions:
     @property
     def steps(self) -> int:
         """Rows to walk, those of completed data included."""
-        return len(self.data) * (1 + ("imp-mean" in self.plain))
+        completed = 0 if self.imputed is None else self.imputed.steps
+        return len(self.data) * (1 + ("imp-mean" in self.plain)) + completed
 
     def walk(self, options: WalkOptions, seed: int, n_jobs: int | None, progress: Callable[[int], None] | None) -> None:
         """Walk all rows and reduce their tables."""
@@ -140,6 +145,8 @@ class Reductions:
             ):
                 self.plain["imp-mean"].add(table)
                 told(table)
+        if self.imputed is not None:
+            self.imputed.walk(self.policy, self.classifier, options, seed, n_jobs, told)
         if self.valued:
             self._learn_values()
 
@@ -204,6 +211,8 @@ class Reductions:
         for name, direct in self.direct.items():
             assert self.values is not None
             out[name] = direct.outcome(self.values, rows, confidence)
+        if self.imputed is not None:
+            out[IMPUTED] = self.imputed.outcome(rows, confidence)
         return {name: out[name] for name in self.names}
 
     def replicate(self, row_weight: Floats) -> dict[str, dict[str, float]]:

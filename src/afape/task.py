@@ -18,6 +18,7 @@ from .classifiers import Classifier, check_classifier
 from .data import Retrospective
 from .estimators import Outcome
 from .estimators.estimate import check_confidence
+from .imputation import Imputations
 from .missingness import MAR, MCAR, MNAR
 from .notices import (
     ClippedWeightsWarning,
@@ -35,7 +36,7 @@ from .nuisance import (
     assign_folds,
     split_folds,
 )
-from .nuisances import Nuisances, possible_names
+from .nuisances import IMPUTED, Nuisances, possible_names
 from .reductions import Recipe, Reductions
 from .result import Evaluation
 from .walk import Ground, WalkOptions, walk
@@ -86,6 +87,8 @@ class Task:
         n_jobs: int | None,
         walk: Any,
         estimators: Any,
+        imputer: Any,
+        n_imputations: int,
     ) -> Task:
         """Check every argument of `evaluate`, before any work."""
         if not isinstance(data, Retrospective):
@@ -112,7 +115,7 @@ class Task:
             )
         judge = check_classifier(classifier, data)
         options = bound_options(walk, data)
-        fold_seed, walk_seed, bootstrap_seed = np.random.SeedSequence(random_state).spawn(3)
+        fold_seed, walk_seed, bootstrap_seed, imputation_seed = np.random.SeedSequence(random_state).spawn(4)
         rng = np.random.default_rng(fold_seed)
         if split is None:
             fold = assign_folds(len(data), n_folds, data.cluster, rng)
@@ -122,7 +125,8 @@ class Task:
             row_weight = (fold == 0).astype(float)
         if split is not None and n_folds != 5:
             raise ValueError("'n_folds' and 'split' exclude each other: cross-fit, or learn from a part of the rows.")
-        recipe = Recipe(learner, augment_label, normalize, acquisition_weight, fold, row_weight)
+        imputations = Imputations(data, imputer, n_imputations, int(imputation_seed.generate_state(1)[0]))
+        recipe = Recipe(learner, augment_label, normalize, acquisition_weight, fold, row_weight, imputations)
         seed = int(walk_seed.generate_state(1, np.uint64)[0])
         return Task(
             data=data,
@@ -205,6 +209,9 @@ class Task:
         out = {}
         draws = f"{self.bootstrap_seed.entropy}, {self.bootstrap.kind}"
         for name, outcome in outcomes.items():
+            if name == IMPUTED:  # has intervals of its own: replicates would need imputations of their own
+                out[name] = outcome
+                continue
             estimates = {
                 target: replace(estimate, replicates=replicates.of(name, target), draws=draws)
                 for target, estimate in outcome.estimates.items()

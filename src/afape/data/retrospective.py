@@ -49,6 +49,8 @@ class Retrospective:
         Names of the d columns of ``values``.
     column_group : ndarray of int, shape (d,)
         The group of each column.
+    source_column : ndarray of int, shape (d,)
+        Which of ``problem.feature_columns`` each column encodes; the levels of a category share one.
     cluster : ndarray of int, shape (n,), or None
         Which rows belong together.
     partial : dict
@@ -71,6 +73,7 @@ class Retrospective:
     classes: NDArray[Any]
     columns: tuple[str, ...]
     column_group: Ints
+    source_column: Ints
     cluster: Ints | None
     partial: dict[str, int]
     source: str
@@ -102,7 +105,7 @@ class Retrospective:
     def _encode_features(self, table: nw.DataFrame[Any]) -> None:
         problem = self.problem
         names: list[str] = []
-        blocks, owners, recorded = [], [], []
+        blocks, owners, sources, recorded = [], [], [], []
         self.partial = {}
         for index, (group, columns) in enumerate(problem.groups.items()):
             present = []
@@ -117,6 +120,7 @@ class Retrospective:
                 encoded = encode_column(series, **kind)
                 names += encoded.names
                 owners += [index] * len(encoded.names)
+                sources += [problem.feature_columns.index(column)] * len(encoded.names)
                 blocks.append(encoded.block)
                 present.append(encoded.present)
             whole = np.logical_and.reduce(present)
@@ -126,6 +130,7 @@ class Retrospective:
             recorded.append(whole)
         self.recorded = np.column_stack(recorded)
         self.columns, self.column_group = tuple(names), np.array(owners, dtype=np.intp)
+        self.source_column = np.array(sources, dtype=np.intp)
         values = np.column_stack(blocks)
         self.values = np.where(self.recorded[:, self.column_group], values, np.nan)
         if self.partial:

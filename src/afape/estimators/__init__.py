@@ -4,6 +4,7 @@ from .dm import DirectMethod
 from .drl import DoublyRobust
 from .estimate import TARGETS, Estimate, Outcome
 from .ipw import InverseProbability
+from .mi import ImputedEstimate, MultipleImputation, rubin_covariance
 from .plain import RunCosts
 from .support import Support, SupportReduction
 from .weighted import WeightedEstimator
@@ -14,7 +15,9 @@ __all__ = [
     "DirectMethod",
     "DoublyRobust",
     "Estimate",
+    "ImputedEstimate",
     "InverseProbability",
+    "MultipleImputation",
     "Outcome",
     "RunCosts",
     "Support",
@@ -22,4 +25,5 @@ __all__ = [
     "View",
     "WeightedEstimator",
     "WeightedStates",
+    "rubin_covariance",
 ]

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from numbers import Real
-from statistics import NormalDist
 
 import numpy as np
+from scipy.special import stdtrit
 
 from ..arrays import Floats, Ints, tally, units_of
 
@@ -60,6 +60,17 @@ class Estimate:
         return float(np.sqrt((sums**2).sum() * m / (m - 1)) / len(self.influence))
 
     @property
+    def degrees_of_freedom(self) -> float:
+        r"""How many rows (or clusters) carry the variance: :math:`(\sum \phi_c^2)^2 / \sum \phi_c^4`.
+
+        A few large weights leave the standard error as uncertain as that of a sample of so many rows. Infinite where
+        there are no influence values.
+        """
+        if self.influence is None or not self.influence.any():
+            return float("inf")
+        return max(effective_size(cluster_sums(self.influence, self.cluster) ** 2, None), 1.0)
+
+    @property
     def bootstrap_std_error(self) -> float:
         """Standard deviation of the bootstrap replicates; NaN without any."""
         good = self._replicates()
@@ -77,7 +88,8 @@ class Estimate:
         confidence : float, optional
             Level; default that of the estimate.
         kind : {"normal", "bootstrap-normal", "bootstrap-percentile"}
-            From `std_error`, from `bootstrap_std_error`, or between quantiles of the replicates.
+            From `std_error` and Student's t with `degrees_of_freedom`, which is the normal law unless a few rows weigh a
+            lot; from `bootstrap_std_error` and the normal law; or between quantiles of the replicates.
         """
         level = check_confidence(self.confidence if confidence is None else confidence)
         if kind not in ("normal", "bootstrap-normal", "bootstrap-percentile"):
@@ -88,8 +100,11 @@ class Estimate:
                 return float("nan"), float("nan")
             low, high = np.quantile(good, [0.5 - level / 2, 0.5 + level / 2])
             return float(low), float(high)
-        error = self.std_error if kind == "normal" else self.bootstrap_std_error
-        half = NormalDist().inv_cdf(0.5 + level / 2) * error
+        plain = kind == "normal"
+        error, freedom = (
+            (self.std_error, self.degrees_of_freedom) if plain else (self.bootstrap_std_error, float("inf"))
+        )
+        half = float(stdtrit(freedom, 0.5 + level / 2)) * error
         return self.value - half, self.value + half
 
     def __sub__(self, other: Estimate) -> Estimate:

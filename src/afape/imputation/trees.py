@@ -1,0 +1,74 @@
+"""Draw a group from the leaf of a tree: any kind of column, any interaction, and only values that were recorded."""
+
+from __future__ import annotations
+
+import numpy as np
+from sklearn.tree import DecisionTreeRegressor
+
+from ..arrays import Floats, Ints
+from ..nuisance.logistic import logistic_design
+from .blocks import Block
+from .linear import ROWS_PER_COEFFICIENT, least_squares
+
+__all__ = ["TreeModel"]
+
+_MAX_GROWN = 10_000  # rows that shape a tree; finer leaves cost time and no longer change the costs
+
+
+class TreeModel:
+    """Donors from the leaves of one tree, grown on a bootstrap sample.
+
+    One tree with several outputs predicts all columns of a group, and a row that lacks the group takes it whole
+    from a random recorded row of its leaf (classification and regression trees as in Burgette and Reiter 2010,
+    here for whole groups). Beside the other columns and the label, the tree may split on linear predictions of the
+    group's columns, one regression a label class: a tree alone needs many splits, and so many rows, for what
+    depends a little on each of many columns. Regressions, tree and donors come from one bootstrap sample of the recorded
+    rows, which stands for the draw of the parameters: within a leaf this is the approximate Bayesian bootstrap of
+    Rubin and Schenker (1986).
+
+    Parameters
+    ----------
+    min_leaf : int
+        Recorded rows that a leaf holds at least.
+    """
+
+    def __init__(self, min_leaf: int = 5) -> None:
+        self.min_leaf = min_leaf
+
+    def draw(self, block: Block, predictors: Floats, labels: Ints, rng: np.random.Generator) -> Floats:
+        """Columns of the block in the rows that lack it."""
+        count = block.bootstrap(rng)
+        label = np.eye(int(labels.max()) + 1)[labels][:, 1:]
+        linear = _linear_predictions(block, np.column_stack([predictors, label]), labels, count)
+        design = np.column_stack([predictors, label, linear]).astype(np.float32)
+        sample = np.flatnonzero(count)
+        grown = sample if len(sample) <= _MAX_GROWN else rng.choice(sample, _MAX_GROWN, replace=False)
+        tree = DecisionTreeRegressor(min_samples_leaf=self.min_leaf, random_state=int(rng.integers(2**31)))
+        tree.fit(design[block.present[grown]], block.scaled[grown], sample_weight=count[grown])
+        donors = np.repeat(sample, count[sample])
+        chosen = leaf_donors(tree.apply(design[block.present[donors]]), tree.apply(design[block.absent]), rng)
+        return np.asarray(block.values[donors[chosen]])
+
+
+def _linear_predictions(block: Block, columns: Floats, labels: Ints, count: Ints) -> Floats:
+    """Predictions of the block's columns in all rows, by label class where that has the rows."""
+    z = logistic_design(columns)
+    out = np.empty((len(z), len(block.columns)))
+    known = labels[block.present]
+    drawn = np.bincount(known, weights=count, minlength=int(labels.max()) + 1)
+    alone = drawn >= ROWS_PER_COEFFICIENT * z.shape[1]
+    parts = [(known == y, labels == y) for y in np.flatnonzero(alone)]
+    for learn, fill in [*parts, (np.ones(len(known), dtype=bool), ~alone[labels])]:
+        if fill.any():
+            donors = np.repeat(np.flatnonzero(learn), count[learn])
+            out[fill] = z[fill] @ least_squares(z[block.present[donors]], block.scaled[donors])
+    return out
+
+
+def leaf_donors(donor_leaf: Ints, leaf: Ints, rng: np.random.Generator) -> Ints:
+    """Position of a random donor of the same leaf, for each row."""
+    order = np.argsort(donor_leaf, kind="stable")
+    ordered = donor_leaf[order]
+    first = np.searchsorted(ordered, leaf, side="left")
+    last = np.searchsorted(ordered, leaf, side="right")
+    return np.asarray(order[first + (rng.random(len(leaf)) * (last - first)).astype(np.intp)])
