@@ -29,7 +29,7 @@ def save_bands(found: Sensitivity, file: Path) -> None:
     _require_matplotlib()
     from matplotlib.figure import Figure
 
-    figure = Figure(figsize=(7.2, 4.4), layout="constrained")
+    figure = Figure(figsize=(8.0, 4.4), layout="constrained")
     draw_bands(found, figure.subplots())
     figure.savefig(file, dpi=150)
 
@@ -40,7 +40,7 @@ def draw_bands(found: Sensitivity, ax: Any = None) -> Any:
     if ax is None:
         import matplotlib.pyplot as plt
 
-        _, ax = plt.subplots(figsize=(7.2, 4.4), layout="constrained")
+        _, ax = plt.subplots(figsize=(8.0, 4.4), layout="constrained")
     for k, name in enumerate(found.policies):
         _band(found, name, _COLOURS[k % len(_COLOURS)], ax)
     _tipping(found, ax)
@@ -55,8 +55,8 @@ def draw_bands(found: Sensitivity, ax: Any = None) -> Any:
     ax.spines[["top", "right"]].set_visible(False)
     ax.grid(axis="y", color="0.92", zorder=0)
     ax.set_axisbelow(True)
-    ax.legend(frameon=False, loc="upper left", fontsize=9)
-    level = f", {100 * found.confidence:g} % confidence lighter" if found.table["ci_lower"].notna().any() else ""
+    ax.legend(frameon=False, loc="upper left", bbox_to_anchor=(1.0, 1.0), fontsize=9)
+    level = f", lighter: {100 * found.confidence:g} % confidence" if found.table["ci_lower"].notna().any() else ""
     ax.set_title(f"{found.study.kind.capitalize()} bounds{level}", fontsize=10, loc="left")
     return ax
 
@@ -64,12 +64,15 @@ def draw_bands(found: Sensitivity, ax: Any = None) -> Any:
 def _band(found: Sensitivity, name: str, colour: str, ax: Any) -> None:
     part = found.table[found.table["policy"] == name]
     x = part["Lambda"].to_numpy()
+    # Bands of many policies lie on top of each other: the more there are, the thinner each is painted.
+    paint = 0.5 / (1 + len(found.policies))
     if part["ci_lower"].notna().any():
-        ax.fill_between(x, part["ci_lower"], part["ci_upper"], color=colour, alpha=0.12, lw=0)
-    ax.fill_between(x, part["lower"], part["upper"], color=colour, alpha=0.28, lw=0, label=name)
-    for end in ("lower", "upper"):
-        ax.plot(x, part[end], color=colour, lw=1.4, marker="o", ms=3, clip_on=False)
-    ax.axhline(found.estimate(name), color=colour, lw=0.8, ls=":")
+        ax.fill_between(x, part["ci_lower"], part["ci_upper"], color=colour, alpha=0.4 * paint, lw=0)
+        for end in ("ci_lower", "ci_upper"):
+            ax.plot(x, part[end], color=colour, lw=0.7, ls=(0, (4, 3)), alpha=0.6)
+    ax.fill_between(x, part["lower"], part["upper"], color=colour, alpha=paint, lw=0)
+    for end, label in (("lower", None), ("upper", name)):
+        ax.plot(x, part[end], color=colour, lw=1.6, marker="o", ms=3.5, clip_on=False, label=label)
 
 
 def _tipping(found: Sensitivity, ax: Any) -> None:
@@ -86,12 +89,12 @@ def _tipping(found: Sensitivity, ax: Any) -> None:
         left = np.log(tips / low) < 0.55 * np.log(high / low)
         ax.annotate(
             words,
-            (tips, 0.01),
+            (tips, 0.985),
             xycoords=("data", "axes fraction"),
             xytext=(5 if left else -5, 0),
             textcoords="offset points",
             ha="left" if left else "right",
-            va="bottom",
+            va="top",
             fontsize=8,
             color="0.25",
         )
