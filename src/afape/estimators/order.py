@@ -115,8 +115,9 @@ class OrderedWeights:
             rows = np.flatnonzero(_some(conflict, (1, 2)))
             if len(rows):
                 w[states[rows]] = _settle(g[rows], low[rows], high[rows], conflict[rows], w[states[rows]])
-        for chain in self.segments:
-            w[chain] = _along_chain(gain[chain], lower[chain], upper[chain])
+        for chains in self.segments:
+            broken = chains[(np.diff(w[chains], axis=1) < 0).any(axis=1)]
+            w[broken] = _along_chain(gain[broken], lower[broken], upper[broken])
         return w
 
 
