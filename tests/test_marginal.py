@@ -188,26 +188,30 @@ def _room(case, strength):
     a, b = case.ratios
     A, rhs = case.constraints(strength)
     s = len(case.row)
-    best = -np.inf
     least, most = case.solver(b, strength, -1), case.solver(a, strength, 1)
     if most < least:
         return -1.0
-    for v in np.linspace(least, most, 81):
+
+    def at(v):
         lines = np.vstack([np.append(v * a.flow - a.amount, 1.0), np.append(b.amount - v * b.flow, 1.0)])
-        found = linprog(
+        return -linprog(
             np.append(np.zeros(s), -1.0),
             A_ub=np.vstack([np.column_stack([A, np.zeros(len(A))]), lines]),
             b_ub=np.append(rhs, [0.0, 0.0]),
             bounds=(None, None),
-        )
-        best = max(best, -found.fun)
-    return best
+        ).fun
+
+    coarse = np.linspace(least, most, 61)
+    best = coarse[np.argmax([at(v) for v in coarse])]
+    step = coarse[1] - coarse[0]
+    return max(at(v) for v in np.linspace(best - step, best + step, 41))
 
 
-@pytest.mark.parametrize("seed", range(12))
+# Of the first 600 cases, those in which one end of an interval, or one half of it, is not enough; and a few others.
+@pytest.mark.parametrize("seed", [0, 1, 2, 17, 25, 35, 71, 77, 145, 277])
 def test_shared_weights_decide_which_policy_is_cheaper(seed):
-    """Against a linear programme at each of 81 costs between the two policies."""
-    case = Case(seed, n_groups=2, n_rows=3, n_policies=2)
+    """Against a linear programme at each of a hundred costs between the two policies."""
+    case = Case(seed, n_groups=2, n_rows=3, n_policies=2, crossing=bool(seed % 2))
     a, b = case.ratios
     if a.at(case.nominal) > b.at(case.nominal):
         case.ratios = a, b = b, a
@@ -215,8 +219,8 @@ def test_shared_weights_decide_which_policy_is_cheaper(seed):
     apart = tipping_strength(lambda s: largest_ratio(a, case.weights, s)[0] < bounds(b, case.weights, [s])[0][0], 50.0)
     assert tip >= apart * (1 - 2e-3)  # bounds that meet come earlier
     if np.isfinite(tip):
-        assert _room(case, tip * 1.03) > 0
-        assert _room(case, 1 + (tip - 1) * 0.9) < 0
+        assert _room(case, tip * 1.01) > 0
+        assert _room(case, 1 + (tip - 1) * 0.98) < 0
     else:
         assert _room(case, 50.0) < 0
 

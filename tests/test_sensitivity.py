@@ -15,6 +15,7 @@ from afape.estimators import View
 from afape.estimators.balance import SharpWeights
 from afape.estimators.marginal import StopStates, bounds, odds_box, stop_lines
 from afape.experiments import synthetic_mar, synthetic_policies
+from afape.strengths import WeightStudy
 from afape.walk import Ground, WalkTable, walk
 from worlds import WORLDS, Zero
 
@@ -117,6 +118,11 @@ def test_adjusted_views_have_bounds_too(parts, adjust):
         )
         assert_allclose(upper[0], known["ipw-miss"]["misclassification"].value, rtol=1e-12)
         assert len(np.unique(states.row)) == len(states.row)
+    # Sharp bounds balance what missingness is given, also where that has gaps.
+    given = data.values[:, (data.column_group == 0) | view.adjust[data.column_group]]
+    study = WeightStudy(data, {"p": table}, view, given, "misclassification", "sharp", (1.0, 1.5))
+    low, high = study.bounds("p", study.lambdas)
+    assert lower[1] < low[1] < low[0] == lower[0] < high[1] < upper[1]
 
 
 # --- bounds hold ------------------------------------------------------------------------------------------------------
@@ -219,19 +225,22 @@ def test_sharp_bounds_lie_inside_valid_ones(parts):
         assert (part["upper"].diff().dropna() >= -1e-7).all()
 
 
-def test_sharp_weights_balance_and_equal_a_dense_solver(parts):
+@pytest.mark.parametrize("policy", ["Random 50 %", "Adaptive"])
+def test_sharp_weights_balance_and_equal_a_dense_solver(parts, policy):
     """The sparse, scaled programme against Charnes and Cooper's, with every constraint written out."""
     experiment, classifier, data = parts
     few = data.take(np.arange(60))
-    result = run((experiment, classifier, few), {"p": synthetic_policies()["Random 50 %"]}, kind="sharp")
+    result = run((experiment, classifier, few), {"p": synthetic_policies()[policy]}, kind="sharp")
     states, balance = result.study.balanced("p")
     weights = SharpWeights(states, result.study.view, balance)
     ratio, s, nominal = states.ratio(), len(states.row), weights.nominal
     recorded = few.recorded[states.row]
     assert (states.sets <= recorded).all()
-    for required in ([True, False, False], [True, True, False], [True, False, True], [True, True, True]):
-        mine = (states.sets == required).all(axis=1)  # all rows that have the set, reached or not
-        assert mine.sum() == (few.recorded | ~np.array(required)).all(axis=1).sum()
+    h = balance.functions.toarray()
+    for required in np.unique(states.sets, axis=0):
+        mine = (states.sets == required).all(axis=1)
+        assert mine.sum() == (few.recorded | ~required).all(axis=1).sum()
+        assert (h == mine).all(axis=1).any()  # all rows that have the set count in its constant, stopped in or not
     low, high = odds_box(nominal, 2.0)
     order = [
         np.eye(s)[j] - np.eye(s)[k]
@@ -244,7 +253,6 @@ def test_sharp_weights_balance_and_equal_a_dense_solver(parts):
     ]
     lines = np.vstack([np.eye(s), -np.eye(s), *order])
     right = np.concatenate([high, -low, np.zeros(len(order))])
-    h = balance.functions.toarray()
     for sign, value in zip((-1, 1), bounds(ratio, weights, [2.0]), strict=True):
         solved = linprog(
             np.append(-sign * ratio.amount, 0),
@@ -257,6 +265,23 @@ def test_sharp_weights_balance_and_equal_a_dense_solver(parts):
         assert_allclose(value[0], -sign * solved.fun, rtol=1e-6)
     w = weights.maximise(ratio.amount - ratio.at(nominal) * ratio.flow, 2.0)
     assert_allclose(h @ w, h @ nominal, rtol=1e-6, atol=1e-5)
+
+
+@pytest.mark.parametrize("kind", ["valid", "sharp"])
+def test_row_weights_count_rows(parts, kind):
+    """Bounds of a replicate are those of records in which each row stands as often as it was drawn."""
+    experiment, classifier, data = parts
+    drawn = np.random.default_rng(3).integers(3, size=len(data))
+    options = {"propensity": experiment.mechanism.propensity(data), "missingness": afape.MCAR(), "kind": kind}
+    once = run(parts, {"p": synthetic_policies()["Adaptive"]}, **options)
+    often = run(
+        (experiment, classifier, data.take(np.repeat(np.arange(len(data)), drawn))),
+        {"p": synthetic_policies()["Adaptive"]},
+        **options,
+    )
+    lower, upper = once.study.bounds("p", LAMBDAS, row_weight=drawn.astype(float))
+    assert_allclose(lower, often.table["lower"], rtol=1e-6)
+    assert_allclose(upper, often.table["upper"], rtol=1e-6)
 
 
 # --- the result -------------------------------------------------------------------------------------------------------
@@ -412,6 +437,8 @@ def test_sets_that_no_row_has_are_told_of():
     table = result.table.set_index("policy")
     assert table.loc["all", ["lower", "upper", "ci_lower", "ci_upper"]].isna().all(axis=None)
     assert table.loc["b", ["lower", "upper", "ci_lower", "ci_upper"]].notna().all(axis=None)
+    assert np.isnan(result.tipping("b", "all")).all()
+    assert np.isnan(result.tipping("all", limit=1e6)).all()
 
 
 class Untouched:

@@ -16,13 +16,13 @@ import pandas as pd
 
 from .agents.policy import Policy, bind
 from .arrays import Bools
-from .bootstrap import Bootstrap, row_weights
+from .bootstrap import Bootstrap, run_bootstrap
 from .classifiers import Classifier
 from .data import Retrospective
 from .estimators import TARGETS, View
 from .missingness import MAR, MCAR
 from .nuisance import KnownPropensity
-from .strengths import WeightStudy, bootstrap_seeds, odds_ratios, replicated, tell, walked
+from .strengths import WeightStudy, odds_ratios, replicated, tell, walked
 from .task import Task, name_of
 from .walk import WalkOptions
 
@@ -38,7 +38,8 @@ class Tipping(NamedTuple):
 
     ``Lambda`` is that of the estimates: 1 where the conclusion does not even hold without any such reason, infinity
     where it holds at the largest strength looked at. ``confident`` allows for chance too: up to this strength the
-    interval of the bootstrap replicates agrees with the conclusion; NaN without replicates.
+    interval of the bootstrap replicates agrees with the conclusion; NaN without replicates. Both are NaN where a policy
+    has no estimate.
     """
 
     Lambda: float
@@ -121,11 +122,16 @@ class Sensitivity:
         self._known(a, "a")
         if not isinstance(largest, Real) or not largest > 1:
             raise ValueError(f"'largest' must be a number above 1, but is {largest!r}.")
-        draws = self.task.bootstrap.n_replicates if bootstrap is None else Bootstrap(bootstrap).n_replicates
-        data = self.task.data
-        seeds = bootstrap_seeds(self.task.bootstrap_seed, draws)
-        found = [self.study.tipping(a, other, largest, row_weights(len(data), data.cluster, seed)) for seed in seeds]
-        inside = np.array([v for v in found if not np.isnan(v)])
+        task = self.task
+        found = run_bootstrap(
+            partial(self.study.tipping_replicate, a, other, largest),
+            len(task.data),
+            task.data.cluster,
+            task.bootstrap.n_replicates if bootstrap is None else Bootstrap(bootstrap).n_replicates,
+            task.bootstrap_seed,
+            n_jobs=task.n_jobs,
+        ).of(a, "Lambda")
+        inside = found[~np.isnan(found)]
         confident = float("nan")
         if len(inside):  # "lower": between infinity and a number there is nothing to interpolate
             confident = float(np.quantile(inside, (1 - self.confidence) / 2, method="lower"))

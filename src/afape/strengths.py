@@ -21,7 +21,7 @@ from .notices import ClippedWeightsWarning, InterruptedBootstrapWarning, Propens
 from .task import Task
 from .walk import Ground, WalkTable, walk
 
-__all__ = ["WeightStudy", "bootstrap_seeds", "odds_ratios", "replicated", "tell", "walked"]
+__all__ = ["WeightStudy", "odds_ratios", "replicated", "tell", "walked"]
 
 Progress = Callable[[int, int], None]
 
@@ -122,7 +122,8 @@ class WeightStudy:
         names = (a, b) if isinstance(b, str) else (a,)
         states = self.states(*names)
         options: list[tuple[StopStates, WeightSet]] = [(states, states.valid(view))]
-        if not np.isfinite(options[0][1].nominal).all():
+        nominal = options[0][1].nominal
+        if any(np.isnan(states.ratio(k, row_weight).at(nominal)) for k in range(len(names))):
             return float("nan")
         if self.kind == "sharp":
             wider, balance = self.balanced(*names)
@@ -132,6 +133,10 @@ class WeightStudy:
             return any(_certain(s, w, b, strength, row_weight) for s, w in options)
 
         return tipping_strength(certain, largest)
+
+    def tipping_replicate(self, a: str, b: str | float, largest: float, row_weight: Floats) -> Values:
+        """The same with these row weights, as the bootstrap wants it."""
+        return {a: {"Lambda": self.tipping(a, b, largest, row_weight)}}
 
 
 def _certain(
@@ -173,11 +178,6 @@ def walked(
         tables[name] = WalkTable.concatenate(parts)
         unsupported[name] = support.result(pd.DataFrame()).unsupported
     return tables, unsupported
-
-
-def bootstrap_seeds(seed: np.random.SeedSequence, n_replicates: int) -> list[np.random.SeedSequence]:
-    """Seeds of the replicates, those that `run_bootstrap` uses."""
-    return [np.random.SeedSequence(seed.entropy, spawn_key=(*seed.spawn_key, b)) for b in range(n_replicates)]
 
 
 def replicated(task: Task, study: WeightStudy, progress: Progress | None) -> dict[str, tuple[Floats, Floats]]:

@@ -50,7 +50,9 @@ class Balance:
     @staticmethod
     def of(states: StopStates, sets: Bools, given: Floats, excess: list[Floats]) -> Balance:
         """Functions of each set; ``excess`` are amounts beyond the policies' own costs, one a policy."""
-        design = logistic_design(given) if given.shape[1] else np.ones((len(given), 1))
+        known = ~np.isnan(given).any(axis=1)  # rows without an adjustment group have no weights
+        design = np.ones((len(given), 1 + given.shape[1]))
+        design[known] = logistic_design(given[known])
         lines, columns, values = [], [], []
         k = 0
         for required in sets:

@@ -12,8 +12,8 @@ from .marginal import Ratio, WeightSet, largest_ratio
 __all__ = ["certainly_below", "certainly_cheaper", "tipping_strength"]
 
 _MIXES = np.linspace(0.0, 1.0, 33)
-_ANGLES = 40  # halvings of the interval of theta
-_NARROW = 1e-7  # of the range of costs; what is still open in so narrow an interval counts as not certain
+_ANGLES = 40  # tries for theta
+_NARROW = 1e-4  # of the range of costs; what is still open in so narrow an interval counts as not certain
 
 
 def certainly_below(ratio: Ratio, limit: float, weights: WeightSet, strength: float) -> bool:
@@ -81,22 +81,30 @@ class _Duel:
         self.reversed |= bool((n_a * d_b >= n_b * d_a).any())
 
     def _ruled_out(self, left: float, right: float) -> bool:
-        low, high = 0.0, 1.0
-        seen: dict[bool, Floats] = {}  # the last totals that ask for a smaller and for a larger theta
+        """Whether some theta makes G negative at both ends: cutting planes for the least of their maximum."""
+        theta, least, most = 0.5, 0.0, 1.0
+        cuts: dict[
+            bool, tuple[float, float, float, Floats]
+        ] = {}  # last theta, value, slope, totals by sign of the slope
         for _ in range(_ANGLES):
-            theta = (low + high) / 2
             ends = [self._largest(v, theta) for v in (left, right)]
             for _, _, totals in ends:
                 self._see(totals)
             value, slope, totals = max(ends, key=lambda end: end[0])
             if value < 0:
                 return True
-            seen[slope > 0] = totals
-            if len(seen) == 2:
-                self._see(seen[True], seen[False])
-            if self.reversed:
+            cuts[slope > 0] = theta, value, slope, totals
+            least, most = (least, theta) if slope > 0 else (theta, most)
+            if len(cuts) == 2:
+                (t, f, d, up), (u, g, e, down) = cuts[True], cuts[False]
+                self._see(up, down)
+                theta = (g - f + d * t - e * u) / (d - e)
+                floor = f + d * (theta - t)
+            else:
+                floor = value + slope * ((least if slope > 0 else most) - theta)
+                theta = (least + most) / 2
+            if self.reversed or floor >= 0 or not least < theta < most:
                 return False
-            low, high = (low, theta) if slope > 0 else (theta, high)
         return False
 
     def _largest(self, v: float, theta: float) -> tuple[float, float, Floats]:
