@@ -273,10 +273,10 @@ def test_row_weights_count_rows(parts, kind):
     experiment, classifier, data = parts
     drawn = np.random.default_rng(3).integers(3, size=len(data))
     options = {"propensity": experiment.mechanism.propensity(data), "missingness": afape.MCAR(), "kind": kind}
-    once = run(parts, {"p": synthetic_policies()["Adaptive"]}, **options)
+    once = run(parts, {"p": afape.AcquireAll()}, **options)
     often = run(
         (experiment, classifier, data.take(np.repeat(np.arange(len(data)), drawn))),
-        {"p": synthetic_policies()["Adaptive"]},
+        {"p": afape.AcquireAll()},
         **options,
     )
     lower, upper = once.study.bounds("p", LAMBDAS, row_weight=drawn.astype(float))
