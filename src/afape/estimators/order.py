@@ -90,7 +90,7 @@ class OrderedWeights:
         """Pairs of states whose weights are ordered, without those that follow from others: the smaller, the larger."""
         small, large = [np.zeros(0, np.intp)], [np.zeros(0, np.intp)]
         for states, order in self.blocks:
-            between = np.einsum("rij,rjk->rik", order.astype(np.float32), order.astype(np.float32)) > 0
+            between = np.matmul(order, order)  # of booleans: whether some state lies in between
             r, j, k = np.nonzero(order & ~between)
             small.append(states[r, j])
             large.append(states[r, k])
@@ -123,8 +123,13 @@ class OrderedWeights:
 
 def _inside(words: Words) -> Bools:
     """Whether set j lies strictly inside set k, (r, m, m), of packed sets (r, m, words)."""
-    a, b = words[:, :, None, :], words[:, None, :, :]
-    return np.asarray(((a & ~b) == 0).all(axis=3) & (a != b).any(axis=3))
+    r, m, n_words = words.shape
+    out = np.empty((r, m, m), dtype=bool)
+    step = max(_CELLS // (m * m * n_words), 1)
+    for i in range(0, r, step):
+        a, b = words[i : i + step, :, None, :], words[i : i + step, None, :, :]
+        out[i : i + step] = ((a & ~b) == 0).all(axis=3) & (a != b).any(axis=3)
+    return out
 
 
 def _chains(words: Words) -> list[Ints]:
