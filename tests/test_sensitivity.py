@@ -3,6 +3,7 @@
 import itertools
 import pickle
 from dataclasses import replace
+from importlib.util import find_spec
 
 import numpy as np
 import pandas as pd
@@ -421,6 +422,11 @@ def test_progress_reaches_its_end(parts):
     run(parts, bootstrap=3, progress=lambda done, todo: steps.append((done, todo)))
     assert steps[-1] == (2 * 1600 + 3,) * 2
     assert all(a <= b for a, b in itertools.pairwise(steps))
+
+
+def test_no_module_hides_a_public_name():
+    """A submodule becomes an attribute of the package when it is imported, whatever stood there."""
+    assert [name for name in afape.__all__ if find_spec(f"afape.{name}") is not None] == []
 
 
 # --- warnings and bad input -------------------------------------------------------------------------------------------

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     )
     from .nuisance import KnownPropensity, KnownValues, LearnedPropensity, ValueRegressor
     from .result import Evaluation, NotEstimableError
-    from .sensitivity import Sensitivity, Tipping, sensitivity
+    from .unmeasured import Sensitivity, Tipping, sensitivity
     from .walk import WalkOptions
 
 __version__ = "0.1.0"
@@ -90,7 +90,7 @@ _HOMES = {
     "UnrecordedColumnWarning InterruptedBootstrapWarning ValueFallbackWarning",
     ".nuisance": "KnownPropensity KnownValues LearnedPropensity ValueRegressor",
     ".result": "Evaluation NotEstimableError",
-    ".sensitivity": "Sensitivity Tipping sensitivity",
+    ".unmeasured": "Sensitivity Tipping sensitivity",
     ".walk": "WalkOptions",
 }
 _HOME_OF = {name: module for module, names in _HOMES.items() for name in names.split()}

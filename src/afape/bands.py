@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 if TYPE_CHECKING:
-    from .sensitivity import Sensitivity
+    from .unmeasured import Sensitivity
 
 __all__ = ["draw_bands", "save_bands"]
 
