@@ -36,6 +36,7 @@ if TYPE_CHECKING:
     )
     from .nuisance import KnownPropensity, KnownValues, LearnedPropensity, ValueRegressor
     from .result import Evaluation, NotEstimableError
+    from .unmeasured import Sensitivity, Tipping, sensitivity
     from .walk import WalkOptions
 
 __version__ = "0.1.0"
@@ -76,14 +77,17 @@ __all__ = [
     "RandomSubset",
     "Retrospective",
     "SeenRowsWarning",
+    "Sensitivity",
     "Support",
     "SupportWarning",
+    "Tipping",
     "UnrecordedColumnWarning",
     "ValueFallbackWarning",
     "ValueRegressor",
     "WalkOptions",
     "compare",
     "evaluate",
+    "sensitivity",
     "true_cost",
 ]
 
@@ -103,6 +107,7 @@ _HOMES = {
     "UnrecordedColumnWarning InterruptedBootstrapWarning ValueFallbackWarning",
     ".nuisance": "KnownPropensity KnownValues LearnedPropensity ValueRegressor",
     ".result": "Evaluation NotEstimableError",
+    ".unmeasured": "Sensitivity Tipping sensitivity",
     ".walk": "WalkOptions",
 }
 _HOME_OF = {name: module for module, names in _HOMES.items() for name in names.split()}
