@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from itertools import chain, combinations, permutations
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -74,7 +74,7 @@ class Factorisation:
         self.target: Names = frozenset(adjust & set(graph.missing))
         self.always: Names = frozenset(adjust - self.target)
         self.open: Names = self.target | self._above()
-        self.cut = False  # whether the search was given up
+        self.cut = False  # whether there may be a factorisation that was not tried
         self._asked = 0
         self._dead: set[tuple[Names, Names, Names, Names]] = set()
         self.blocks = self._found()
@@ -83,10 +83,11 @@ class Factorisation:
         if any((g, "R_" + g) in self.graph.directed for g in self.target):
             return None  # self-censoring
         try:
-            return self._solve(_State())
+            found = self._solve(_State())
         except _SearchError:
-            self.cut = True
-            return None
+            found, self.cut = None, True
+        self.cut |= found is None and len(self.open) > _LARGEST_BLOCK
+        return found
 
     def _above(self) -> Names:
         """Groups outside the target whose indicators decide on recordings in it: no others can teach anything."""
@@ -146,7 +147,7 @@ class Factorisation:
         foreign = unknown | _indicators(rows)
         if not self._separated(group, foreign, given | fixed | _indicators(state.beside)):
             return None
-        regressors, indicators = self._pruned(group, given, state.beside, fixed, foreign)
+        regressors, indicators = map(self._tuple, self._needed(group, given, state.beside, fixed, foreign))
         return Term((group,), regressors, self._tuple(known), indicators, self._tuple(absent))
 
     def _odds_ratios(self, state: _State, left: list[str]) -> Iterator[Block]:
@@ -160,83 +161,83 @@ class Factorisation:
                             yield block
 
     def _joint(self, together: tuple[str, ...], rows: Names, state: _State) -> Block | None:
-        """Odds-ratio form, if each indicator is independent of its own value given all else in the block."""
-        everything = self.target | self.always | _indicators(state.earlier | state.beside)
-        groups = [g for g in together if g in self.target and self._separated(g, _indicators(rows), everything)]
+        """Odds-ratio form, if each indicator is independent of its own value given all else in the block.
+
+        Given all values, the recording of the block's groups must not depend on whether ``rows`` are recorded.
+        """
+        groups = [g for g in together if g in self.target and self._unmoved(g, rows, state)]
         if not groups:
             return None
-        earlier = state.earlier | rows
-        known = earlier | state.stood_for | set(together)
+        fixed = state.earlier | rows | set(together)
+        known = fixed | state.stood_for
         values = (self.target & known) | self.always
         single: dict[str, tuple[Names, Names]] = {}
         for group in together:
-            fixed = _indicators((earlier | set(together)) - {group})
-            unknown = (self.target - known) | (self.target & {group})
-            if not self._separated(group, unknown, (values - {group}) | fixed | _indicators(state.beside)):
+            others, unknown = _indicators(fixed - {group}), self.target - (known - {group})
+            if not self._separated(group, unknown, (values - {group}) | others | _indicators(state.beside)):
                 return None
-            found = self._pruned(group, values - {group}, state.beside, fixed, unknown)
-            single[group] = frozenset(found[0]), frozenset(found[1])
+            single[group] = self._needed(group, values - {group}, state.beside, others, unknown)
         terms = []
-        for size in range(1, len(together) + 1):
-            for part in combinations(together, size):
-                if any(
-                    self._unrelated(p, together, earlier, values | _indicators(state.beside))
-                    for p in combinations(part, 2)
-                ):
-                    continue
+        for part in _subsets(together):
+            if not any(self._unrelated(pair, fixed, values, state) for pair in combinations(part, 2)):
                 regressors, beside = (frozenset.intersection(*(single[g][i] for g in part)) for i in (0, 1))
                 terms.append(Term(part, self._tuple(regressors), self._tuple(known - set(part)), self._tuple(beside)))
         return self._block(groups, together, state, terms)
 
-    def _unrelated(self, pair: tuple[str, ...], together: tuple[str, ...], earlier: Names, given: Names) -> bool:
-        others = _indicators((earlier | set(together)) - set(pair))
-        return self._separated(pair[0], _indicators(pair[1:]), given | others)
+    def _unmoved(self, group: str, others: Iterable[str], state: _State) -> bool:
+        """Whether the recording of a group, all values given, is independent of that of others."""
+        given = self.target | self.always | _indicators(state.earlier | state.beside)
+        return self._separated(group, _indicators(others), given)
+
+    def _unrelated(self, pair: tuple[str, ...], fixed: Names, values: Names, state: _State) -> bool:
+        given = values | _indicators((fixed - set(pair)) | state.beside)
+        return self._separated(pair[0], _indicators(pair[1:]), given)
 
     def _peel(self, state: _State, left: list[str]) -> Iterator[tuple[Block, Names]]:
         """Regressions on indicators at any value, with the indicators that must not be used any more."""
-        unknown = self.target - state.known
-        given, fixed = (self.target & state.known) | self.always, _indicators(state.earlier)
+        unknown, rest = self.target - state.known, self._rest(state)
+        given, fixed = state.known | self.always, _indicators(state.earlier)
+        outside = self._sorted(rest - self.target)
         for group in left:
-            outside = self._sorted(self._rest(state) - self.target)
-            for size in range(len(outside) + 1):
-                for dropped in map(frozenset, combinations(outside, size)):
-                    keep = (self._rest(state) - dropped - {group}) | state.beside
-                    if not self._separated(group, unknown, given | fixed | _indicators(keep)):
-                        continue
-                    regressors, indicators = self._pruned(group, given, keep, fixed, unknown)
+            for dropped in map(frozenset, _subsets(outside, least=0)):
+                keep = (rest - dropped - {group}) | state.beside
+                if self._separated(group, unknown, given | fixed | _indicators(keep)):
+                    regressors, indicators = map(self._tuple, self._needed(group, given, keep, fixed, unknown))
                     term = Term((group,), regressors, self._tuple(state.known), indicators)
                     yield self._block([group], [group], state, [term]), dropped
 
     def _compare(self, state: _State, left: list[str]) -> tuple[Block, ...] | None:
         """The recording of a group from rows that lack it, set against what all that follows says about rows that have it."""
-        given = (self.target & state.known) | self.always
-        fixed, beside = _indicators(state.earlier), _indicators(state.beside)
         for group in left:
             later = self._solve(state.after([group]))
-            if later is None:
-                continue
-            others = [g for g in left if g != group]
-            for size in range(1, len(others) + 1):
-                for seen in map(frozenset, combinations(others, size)):
-                    unknown = self.target - state.known - seen
-                    if not self._separated(group, unknown, given | seen | fixed | beside):
-                        continue
-                    beside_it = self._without(group, seen, state, left)
-                    if beside_it is None:
-                        continue
-                    regressors, indicators = self._pruned(group, given | seen, state.beside, fixed, unknown)
-                    term = Term(
-                        (group,), regressors, self._tuple(state.known), indicators,
-                        having=self._tuple(self.target), lacking=self._tuple(seen),
-                    )  # fmt: skip
-                    block = self._block([group], [group], state, [term])
-                    weights = (
-                        *block.weights,
-                        *(Weight(factor, inverse=False, everyone=False) for factor in beside_it),
-                        *(Weight(factor, inverse=True, everyone=False) for factor in later),
-                    )
-                    return (block._replace(weights=weights), *later)
+            others = [g for g in left if g != group] if later is not None else []
+            for seen in _subsets(others):
+                block = self._comparison(group, frozenset(seen), state, left, later or ())
+                if block is not None:
+                    return (block, *(later or ()))
         return None
+
+    def _comparison(
+        self, group: str, seen: Names, state: _State, left: list[str], later: tuple[Block, ...]
+    ) -> Block | None:
+        unknown = self.target - state.known - seen
+        given, fixed = state.known | self.always | seen, _indicators(state.earlier)
+        if not self._separated(group, unknown, given | fixed | _indicators(state.beside)):
+            return None
+        without = self._without(group, seen, state, left)
+        if without is None:
+            return None
+        regressors, indicators = map(self._tuple, self._needed(group, given, state.beside, fixed, unknown))
+        everyone, lacking = self._tuple(self.target), self._tuple(seen)
+        rows = self._tuple(state.known)
+        term = Term((group,), regressors, rows, indicators, having=everyone, lacking=lacking)
+        both = set(without) & set(later)  # cancel
+        weights = (
+            *state.weights,
+            *(Weight(block, inverse=False, everyone=False) for block in without if block not in both),
+            *(Weight(block, inverse=True, everyone=False) for block in later if block not in both),
+        )
+        return self._block([group], [group], state, [term])._replace(weights=weights)
 
     def _without(self, group: str, seen: Names, state: _State, left: list[str]) -> tuple[Block, ...] | None:
         """P(R_seen = 1 | x) among rows without the group: fitted there, or the same as among rows with it."""
@@ -254,8 +255,7 @@ class Factorisation:
         return None
 
     def _as_with(self, group: str, one: str, state: _State, left: list[str]) -> Block | None:
-        everything = self.target | self.always | _indicators(state.earlier | state.beside)
-        if not self._separated(one, _indicators([group]), everything):
+        if not self._unmoved(one, [group], state):
             return None
         at = state.after([group])
         others = [g for g in left if g not in at.earlier]
@@ -283,21 +283,25 @@ class Factorisation:
             raise _SearchError
         return self.graph.separation(frozenset({"R_" + group}), others, given)
 
-    def _pruned(
+    def _needed(
         self, group: str, values: Names, indicators: Names, fixed: Names, irrelevant: Names
-    ) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    ) -> tuple[Names, Names]:
         """Values, and groups of indicators, that the recording of a group still depends on."""
         kept = values | _indicators(indicators)
         for name in [*self._sorted(values), *("R_" + g for g in self._sorted(indicators))]:
             if self._separated(group, irrelevant | {name}, (kept - {name}) | fixed):
                 kept, irrelevant = kept - {name}, irrelevant | {name}
-        return self._tuple(kept & values), self._tuple(g for g in indicators if "R_" + g in kept)
+        return kept & values, frozenset(g for g in indicators if "R_" + g in kept)
 
     def _sorted(self, names: Iterable[str]) -> list[str]:
         return sorted(names, key=self.graph.values.index)
 
     def _tuple(self, names: Iterable[str]) -> tuple[str, ...]:
         return tuple(self._sorted(names))
+
+
+def _subsets(names: Sequence[str], least: int = 1) -> Iterator[tuple[str, ...]]:
+    return chain.from_iterable(combinations(names, n) for n in range(least, len(names) + 1))
 
 
 def _indicators(groups: Iterable[str]) -> Names:

@@ -57,11 +57,16 @@ class Block(NamedTuple):
         return bool(self.terms[0].having)
 
     def __str__(self) -> str:
+        return self.text()
+
+    def text(self, outcome: str = "") -> str:
+        """The block in symbols; ``outcome`` follows the indicators of a regression, such as " = 1"."""
         if len(self.terms) == 1:
             term = self.terms[0]
             peeled = {g for w in self.weights if w.everyone for g in w.block.groups}
             inside = [g for g in term.rows if g not in peeled]
-            return probability(term.groups, term.regressors, inside, term.indicators, term.absent)
+            left = [g + outcome for g in term.groups]
+            return probability(left, term.regressors, inside, term.indicators, term.absent)
         inner = sorted({r for term in self.terms for r in term.regressors})
         beside = sorted({g for term in self.terms for g in term.indicators})
         form = probability(self.groups, inner, self.earlier, beside)
@@ -80,27 +85,32 @@ class Block(NamedTuple):
         return ""
 
     def words(self) -> list[str]:
-        """How it is learned, after what its weights need."""
-        if len(self.terms) > 1:
-            by = self._weighted()
-            words = [f"No regression gives the next factor; {self}{by}."]
-            return words + [f"  odds of {'+'.join(t.groups)}: rows with {_rows(t.rows)}" for t in self.terms]
+        """How it is learned, in words."""
+        peeled = [w.block.text(" = 1") for w in self.weights if w.everyone]
+        weighted = f", weighted by 1 / {_product(peeled)}" if peeled else ""
         term = self.terms[0]
-        if not self.compared:
-            missing = f", {', '.join(term.absent)} missing" if term.absent else ""
-            return [f"Fit {self} on rows with {_rows(term.rows)}{missing}{self._weighted()}."]
-        group = term.groups[0]
-        once = [w for w in self.weights if not w.everyone]
-        ratio = " ".join(str(w.block) for w in once if not w.inverse) or "1"
-        below = " ".join(str(w.block) for w in once if w.inverse) or "1"
-        return [
-            f"Fit {self} by comparing rows without {group} and with {_rows((*term.rows, *term.lacking))} to rows with "
-            f"{_rows(term.having)} that weigh {ratio} / [{below}]{self._weighted()}."
-        ]
+        if len(self.terms) > 1:
+            words = [f"No regression gives the next factor; {self}{weighted}."]
+            return words + [f"  odds of {'+'.join(t.groups)}: rows with {_rows(t.rows)}" for t in self.terms]
+        if self.compared:
+            return [self._comparison() + weighted + "."]
+        missing = f", {', '.join(term.absent)} missing" if term.absent else ""
+        return [f"Fit {self} on rows with {_rows(term.rows)}{missing}{weighted}."]
 
-    def _weighted(self) -> str:
-        inverse = [str(w.block) for w in self.weights if w.everyone]
-        return f", weighted by 1 / {' '.join(inverse)}" if inverse else ""
+    def _comparison(self) -> str:
+        term = self.terms[0]
+        once = [w for w in self.weights if not w.everyone]
+        above, below = ([w.block.text(" = 1") for w in once if w.inverse == inverse] for inverse in (False, True))
+        weight = f"{_product(above)} / {_product(below)}" if below else _product(above)
+        seen = ", ".join(dict.fromkeys([*term.rows, *term.lacking]))
+        return (
+            f"No rows show the next factor by themselves; {self} compares rows with {seen} recorded, {term.groups[0]} missing, "
+            f"to rows with {', '.join(term.having)} recorded that weigh {weight}"
+        )
+
+
+def _product(factors: list[str]) -> str:
+    return f"[{' '.join(factors)}]" if len(factors) > 1 else "".join(factors) or "1"
 
 
 def in_order(blocks: Iterable[Block]) -> list[Block]:

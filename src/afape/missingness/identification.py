@@ -37,7 +37,7 @@ class Identification:
     identified : bool
         Whether P(R >= S + adj | x_adj) can be learned from what is recorded, for every set S of wanted groups.
     cut_short : bool
-        Whether the search for a factorisation was given up because the graph is large: then "no" is not proven.
+        Whether the graph is too large for all factorisations to be tried: then a "no" is not proven.
     views : dict
         For "semi-offline", "hybrid" and "missing-data": whether it applies.
     full_law : bool
@@ -169,7 +169,8 @@ def _reasons(graph: MGraph, found: Identification, offences: list[str]) -> list[
         words += block.words()
     if beside := found.beside:
         words.append(
-            f"The weights also depend on whether {', '.join(beside)} is recorded; one over them still has mean one given x."
+            f"The weights also depend on whether {', '.join(beside)} is recorded, with mean one given the values; factors of "
+            "further groups are fitted on rows weighted by them."
         )
     views = [name for name, applies in found.views.items() if applies]
     words.append(f"Views that apply: {', '.join(views) or 'none'}.")
@@ -204,7 +205,7 @@ def _why_not(graph: MGraph, found: Identification) -> list[str]:
     if not selfish and found.cut_short:
         words.append(
             f"No factorisation found of P(R = 1 for {', '.join(found.gaps)}) given their values whose factors can be learned "
-            "from recorded rows. The graph is large and the search was given up, so this is no proof that there is none. "
+            "from recorded rows. The graph is too large to try them all, so this is no proof that there is none. "
             "Leave groups out of the policy, or an edge out of the graph if it can be defended."
         )
     elif not selfish:
