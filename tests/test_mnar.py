@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose
 from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.neighbors import KNeighborsClassifier
 
 import afape
 from afape.estimators import DirectMethod, InverseProbability, View, WeightedEstimator
@@ -274,6 +275,16 @@ def test_learned_weights_are_unbiased_and_their_errors_honest(name):
     spread = np.std(values, ddof=1)
     assert abs(np.mean(values) - truth) < 3.5 * spread / np.sqrt(len(values)) + 0.15 * spread
     assert 0.8 < np.mean(errors) / spread < 1.25
+
+
+def test_a_model_that_takes_no_weights_is_refused_where_rows_are_weighted():
+    nearest = afape.LearnedPropensity(KNeighborsClassifier(25))
+    for name in ("odds ratio", "peeling"):
+        world = GRAPH_WORLDS[name]
+        with pytest.raises(TypeError, match=r"'estimator' must take 'sample_weight'.*KNeighborsClassifier"):
+            run(world, world.draw(400, 0), propensity=nearest, estimators=["ipw-semi-miss"])
+    world = GRAPH_WORLDS["paper"]
+    assert "ipw-semi-miss" in run(world, world.draw(400, 0), propensity=nearest, estimators=["ipw-semi-miss"])
 
 
 def test_label_dependent_missingness_needs_no_graph():

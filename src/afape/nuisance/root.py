@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 
 from ..arrays import Bools, Floats, every
 from ..data import Retrospective
 from .conditioning import Conditioning, OddsBlock, OddsTerm, regressors
 from .factor import Crossfit, Factor, Inputs
+from .fitting import takes_weights
 from .weighting import BlockWeight, LearnedBlock, LowerOdds, Weighting
 
 __all__ = ["RootPropensity"]
@@ -48,6 +51,7 @@ class RootPropensity:
         near: RootPropensity | None = None,
     ) -> None:
         self.data, self.of = data, fits
+        _check_model(fits.estimator, given)
         self._near = {} if near is None else {factor.key: factor for factor in near.factors}
         self._inputs: dict[tuple[object, ...], Inputs] = {} if near is None else near._inputs
         self._learned: dict[OddsBlock, LearnedBlock] = {}
@@ -106,3 +110,12 @@ class RootPropensity:
             beside = self.data.recorded[:, list(term.indicators)].astype(float)
             self._inputs[key] = Inputs(np.column_stack([columns, beside]))
         return self._inputs[key]
+
+
+def _check_model(estimator: Any, given: Conditioning) -> None:
+    weighted = given.beside or any(block.weights or len(block.terms) > 1 for block in given.blocks)
+    if weighted and estimator is not None and not takes_weights(estimator):
+        raise TypeError(
+            f"'estimator' must take 'sample_weight' in fit, because under this graph rows are weighted by other factors, but "
+            f"{type(estimator).__name__} does not. Use one that does, such as LogisticRegression or a forest, or none."
+        )
