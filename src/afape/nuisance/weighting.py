@@ -81,7 +81,11 @@ class BlockWeight(NamedTuple):
 
 
 class Weighting:
-    """The product of weights; those not for everyone are for rows with the outcome, and 1 elsewhere."""
+    r"""The product of weights; those not for everyone are for rows with the outcome, and 1 elsewhere.
+
+    They are scaled to sum to the effective number of rows, :math:`(\sum w)^2 / \sum w^2`: the fit stays the same, and its
+    information, by which Firth's correction and that of the weights go, is about as large as what the rows tell.
+    """
 
     def __init__(self, *parts: LowerOdds | BlockWeight) -> None:
         self.parts = parts
@@ -98,4 +102,9 @@ class Weighting:
                 full = np.zeros(len(rows))
                 full[where] = slack
                 pulls.append((factor, full))
-        return np.exp(total), pulls
+        weight = np.exp(total)
+        largest = weight.max(initial=0.0)
+        if 0 < largest < np.inf:
+            weight = weight / largest
+            weight *= weight.sum() / (weight @ weight)
+        return weight, pulls
