@@ -4,9 +4,10 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose
 from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.neighbors import KNeighborsClassifier
 
 import afape
-from afape.estimators import DirectMethod, View
+from afape.estimators import DirectMethod, InverseProbability, View, WeightedEstimator
 from afape.nuisance import ChainPropensity
 from afape.walk import Ground, WalkTable, walk
 from worlds import GRAPH_WORLDS, ExactValues, GraphWorld
@@ -63,8 +64,64 @@ def test_the_factorisation_recovers_the_true_propensity(world):
     for required in world.patterns:
         asked = (required | found.gaps)[None]
         p = chain.probability(rows, asked, np.zeros(len(rows), dtype=np.intp))
-        truth = [world.superset(levels[i], asked[0] & ~world.always, data.labels[i]) for i in rows]
-        assert_allclose(p, truth, rtol=1e-9)
+        truth = np.array(
+            [world.superset(x, asked[0] & ~world.always, y) for x, y in zip(levels, data.labels, strict=True)]
+        )
+        if not found.beside:
+            assert_allclose(p, truth[rows], rtol=1e-9)
+        having = data.recorded[rows][:, asked[0]].all(axis=1)
+        cell = np.unique(np.column_stack([levels, data.labels]), axis=0, return_inverse=True)[1].ravel()
+        back = np.bincount(cell[rows], np.where(having, mass[rows] / p, 0.0))
+        assert_allclose(back, np.bincount(cell, mass), rtol=1e-9)  # weights have mean one given the values
+
+
+def weighted(world, data, chain, given, row_weight=None, normalize=False):
+    """IPW-Semi-Miss by hand: the estimator with its states added, and what it needs to be replicated."""
+    table = WalkTable.concatenate(list(walk(Ground.recorded(data, world.policy, world.classifier))))
+    view = View(chain, data.recorded, given.gaps)
+    formula = InverseProbability(world.prices, normalize)
+    estimator = WeightedEstimator(data, view, formula, row_weight)
+    estimator.add(table, view.weigh(table))
+    return estimator, table, formula
+
+
+@worlds
+def test_weighting_learned_from_the_exact_law_equals_truth(world):
+    data, _, mass = world.everything()
+    given = world.missingness.conditioning(data, np.ones(world.n_groups, dtype=bool))
+    chain = ChainPropensity(data, given, np.zeros(len(data), dtype=np.intp), Shares(), row_weight=mass)
+    found = weighted(world, data, chain, given, mass)[0].outcome("", 0.95).estimates
+    assert_allclose([found[t].value for t in ("acquisition", "misclassification")], world.true_costs(), rtol=1e-9)
+
+
+TWICE = GraphWorld(  # peeled, then compared
+    56, n_groups=5,
+    graph="R_g3, R_g4 -> R_g1; R_g4, g1, g4 -> R_g2; R_g4, g2 -> R_g3; g1, g3 -> R_g4",
+)  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    "world",
+    [*(GRAPH_WORLDS[name] for name in ("odds ratio", "peeling", "comparison")), TWICE],
+    ids=["odds ratio", "peeling", "comparison", "peeled and compared"],
+)
+def test_stacked_influence_follows_weights_of_weights(world):
+    """Infinitesimal jackknife: a row that weighs more moves every fit and every weight as the influence says."""
+    data = world.draw(1500, 1)
+    given = world.missingness.conditioning(data, np.ones(world.n_groups, dtype=bool))
+    chain = ChainPropensity(data, given, np.zeros(len(data), dtype=np.intp))
+    estimator, table, formula = weighted(world, data, chain, given, normalize=True)
+    influence = estimator.outcome("", 0.95).estimates["total"].influence
+
+    def moved(row, by):
+        row_weight = np.ones(len(data))
+        row_weight[row] += by
+        view = View(chain.refit(row_weight), data.recorded, given.gaps)
+        return estimator.replicate(table, view, row_weight, formula)["total"]
+
+    rows = np.random.default_rng(0).choice(len(data), 25, replace=False)
+    slopes = [len(data) * (moved(row, 0.5) - moved(row, -0.5)) for row in rows]
+    assert_allclose(slopes, influence[rows], atol=0.005 * np.std(influence))
 
 
 def wrong_values(values, acquired, labels):
@@ -203,7 +260,7 @@ def test_adjusting_by_hand_is_the_graph_that_it_stands_for():
             assert_allclose(a[name]["total"].value, b[name]["total"].value, rtol=1e-12)
 
 
-@pytest.mark.parametrize("name", ["paper", "odds ratio", "label"])
+@pytest.mark.parametrize("name", ["paper", "odds ratio", "label", "peeling", "comparison"])
 def test_learned_weights_are_unbiased_and_their_errors_honest(name):
     """Saturated logistic models: bias below its Monte Carlo error, standard errors like the spread of the estimates."""
     world = GRAPH_WORLDS[name]
@@ -218,6 +275,16 @@ def test_learned_weights_are_unbiased_and_their_errors_honest(name):
     spread = np.std(values, ddof=1)
     assert abs(np.mean(values) - truth) < 3.5 * spread / np.sqrt(len(values)) + 0.15 * spread
     assert 0.8 < np.mean(errors) / spread < 1.25
+
+
+def test_a_model_that_takes_no_weights_is_refused_where_rows_are_weighted():
+    nearest = afape.LearnedPropensity(KNeighborsClassifier(25))
+    for name in ("odds ratio", "peeling"):
+        world = GRAPH_WORLDS[name]
+        with pytest.raises(TypeError, match=r"'estimator' must take 'sample_weight'.*KNeighborsClassifier"):
+            run(world, world.draw(400, 0), propensity=nearest, estimators=["ipw-semi-miss"])
+    world = GRAPH_WORLDS["paper"]
+    assert "ipw-semi-miss" in run(world, world.draw(400, 0), propensity=nearest, estimators=["ipw-semi-miss"])
 
 
 def test_label_dependent_missingness_needs_no_graph():

@@ -439,5 +439,7 @@ GRAPH_WORLDS = {
     "recorded together": GraphWorld(46, graph="g2 -> R_g1 <-> R_g2; g0 -> R_g1"),
     "free group with gaps": GraphWorld(47, n_free=2, graph="g1 -> R_g2; R_g1"),
     "colluder": GraphWorld(48, n_groups=4, graph="g1 -> R_g2 <- R_g1; g0 -> R_g1; g2 -> R_g3", n_levels=2),
+    "peeling": GraphWorld(54, n_groups=4, graph="g3 -> R_g1 -> R_g2 -> R_g3; g1 -> R_g2"),
+    "comparison": GraphWorld(55, n_groups=4, graph="g1 -> R_g2 -> R_g1; g3 -> R_g1; R_g2 -> R_g3; g2 -> R_g3"),
     "no free group": GraphWorld(49, n_free=0, n_levels=3, graph="g0 -> R_g1; R_g0; g1 -> R_g2"),
 }

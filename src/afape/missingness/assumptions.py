@@ -10,9 +10,10 @@ import numpy as np
 
 from ..arrays import Bools
 from ..data import Retrospective
-from ..nuisance import Conditioning, OddsBlock, OddsTerm
+from ..nuisance import Conditioning, OddsBlock, OddsTerm, OddsWeight
+from .factors import Block
 from .graph import MGraph
-from .identification import Block, Identification
+from .identification import Identification
 
 __all__ = ["MAR", "MCAR", "MNAR"]
 
@@ -186,9 +187,14 @@ def _indexed(block: Block, data: Retrospective) -> OddsBlock:
         return tuple(names.index(g) for g in groups if g != label)
 
     terms = tuple(
-        OddsTerm(index(t.groups), index(t.regressors), label in t.regressors, index(t.rows)) for t in block.terms
-    )
-    return OddsBlock(index(block.groups), index(block.together), terms)
+        OddsTerm(
+            index(t.groups), index(t.regressors), label in t.regressors, index(t.rows),
+            index(t.indicators), index(t.absent), index(t.having), index(t.lacking),
+        )
+        for t in block.terms
+    )  # fmt: skip
+    weights = tuple(OddsWeight(_indexed(w.block, data), w.inverse, w.everyone) for w in block.weights)
+    return OddsBlock(index(block.groups), index(block.together), terms, weights)
 
 
 def _none(data: Retrospective) -> Bools:

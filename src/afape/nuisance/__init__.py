@@ -2,7 +2,7 @@
 
 from .autoregressive import AutoregressivePropensity
 from .chain import ChainPropensity
-from .conditioning import Conditioning, OddsBlock, OddsTerm
+from .conditioning import Conditioning, OddsBlock, OddsTerm, OddsWeight
 from .folds import assign_folds, split_folds
 from .known import KnownPropensity
 from .known_values import KnownValues
@@ -22,6 +22,7 @@ __all__ = [
     "LearnedPropensity",
     "OddsBlock",
     "OddsTerm",
+    "OddsWeight",
     "StackedScores",
     "TableValues",
     "ValueRegressor",

@@ -44,7 +44,8 @@ class ChainPropensity:
 
     Where what is given has gaps itself, it is the propensity of S + adj:
     :math:`P(R_{adj} = 1 \mid X_{adj}) \, P(R \ge S \mid X_{adj}, R_{adj} = 1)`, the first factor by the blocks of the
-    conditioning, the second by the chain among rows that have adj.
+    conditioning, the second by the chain among rows that have adj. Where the first depends on indicators of groups outside
+    adj too, the rows of the chain are weighted by one over it, which makes one over the product have mean one given X_adj.
 
     Parameters
     ----------
@@ -109,7 +110,8 @@ class ChainPropensity:
                 eligible = having if eligible is None else eligible & having
             near = None if self.base is None else self.base.factors.get(key)
             outcome = self.data.recorded[:, group]
-            self.factors[key] = Factor(self.fits, key, eligible, outcome, self.inputs, near)
+            weighting = None if self.root is None else self.root.weighting
+            self.factors[key] = Factor(self.fits, key, eligible, outcome, self.inputs, near, weighting)
         return self.factors[key]
 
     def probability(self, rows: Ints, sets: Bools, index: Ints) -> Floats:

@@ -10,16 +10,28 @@ import numpy as np
 from ..arrays import Bools, Floats, Ints, every
 from ..data import Retrospective
 
-__all__ = ["Conditioning", "OddsBlock", "OddsTerm"]
+__all__ = ["Conditioning", "OddsBlock", "OddsTerm", "OddsWeight", "regressors"]
 
 
 class OddsTerm(NamedTuple):
-    """Log odds of groups being recorded rather than missing, learned on rows that have the groups ``rows``."""
+    """Log odds of groups being all recorded rather than all missing, learned on rows that have the groups ``rows``."""
 
     groups: tuple[int, ...]
     regressors: tuple[int, ...]
     label: bool
     rows: tuple[int, ...]
+    indicators: tuple[int, ...] = ()  # groups whose being recorded is a regressor
+    absent: tuple[int, ...] = ()  # groups missing in these rows
+    having: tuple[int, ...] = ()  # groups recorded too in rows with the outcome
+    lacking: tuple[int, ...] = ()  # groups recorded too in rows without
+
+
+class OddsWeight(NamedTuple):
+    """Rows weigh the probability of a block or one over it: all of them, or those with the outcome."""
+
+    block: OddsBlock
+    inverse: bool
+    everyone: bool
 
 
 class OddsBlock(NamedTuple):
@@ -28,6 +40,7 @@ class OddsBlock(NamedTuple):
     groups: tuple[int, ...]
     together: tuple[int, ...]
     terms: tuple[OddsTerm, ...]
+    weights: tuple[OddsWeight, ...] = ()
 
 
 @dataclass(frozen=True, eq=False)
@@ -43,13 +56,19 @@ class Conditioning:
     gaps : ndarray of bool, shape (G,)
         Those of the groups that are not always recorded.
     blocks : tuple of OddsBlock
-        How P(R_gaps = 1 | given) is learned; the blocks' product.
+        How P(R_gaps = 1 | given) is learned; the blocks' product. Where it depends on further indicators too
+        (``beside``), one over it still has mean one given the groups, rows without the gaps counted as 0.
     """
 
     groups: Bools
     label: bool
     gaps: Bools
     blocks: tuple[OddsBlock, ...] = ()
+
+    @property
+    def beside(self) -> bool:
+        """Whether the blocks also depend on the indicators of groups not given."""
+        return any(not self.gaps[g] for block in self.blocks for term in block.terms for g in term.indicators)
 
     def columns(self, data: Retrospective) -> Ints:
         """Columns of the given groups."""

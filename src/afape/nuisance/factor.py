@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from functools import cached_property
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from scipy.special import expit, logit
@@ -11,6 +11,9 @@ from scipy.special import expit, logit
 from ..arrays import Bools, Floats, Ints, row_dot
 from .fitting import fit_weighted
 from .logistic import LogisticFit, fit_logistic, log_odds_variance, logistic_design
+
+if TYPE_CHECKING:
+    from .weighting import Weighting
 
 __all__ = ["Crossfit", "Factor", "Inputs"]
 
@@ -54,9 +57,8 @@ class Factor:
         Regressors z.
     near : Factor, optional
         The same before resampling, to start the fits from.
-    lower : tuple of Factor
-        In an odds-ratio form, rows with the outcome weigh :math:`\exp(-\sum \eta)` of these factors: what is left
-        of the odds is the interaction.
+    weighting : Weighting, optional
+        What the rows weigh by other factors, on top of their own weight.
     """
 
     def __init__(
@@ -67,10 +69,10 @@ class Factor:
         outcome: Bools,
         inputs: Inputs,
         near: Factor | None = None,
-        lower: tuple[Factor, ...] = (),
+        weighting: Weighting | None = None,
     ) -> None:
         self.of, self.key, self.eligible, self.outcome = fits, key, eligible, outcome
-        self.inputs, self.near, self.lower = inputs, near, lower
+        self.inputs, self.near, self.weighting = inputs, near, weighting
         self.constant = np.full(fits.n_folds, np.nan)  # where the rows show one class only
         self.fits: list[LogisticFit | None] = [None] * fits.n_folds
         self.models: list[Any] = [None] * fits.n_folds
@@ -115,24 +117,15 @@ class Factor:
 
     def _weights(self, k: int, rows: Ints) -> Floats | None:
         weight = None if self.of.row_weight is None else self.of.row_weight[rows]
-        if not self.lower:
+        if self.weighting is None:
             return weight
-        odds = self.odds_below(k, rows)
-        with_outcome = odds[self.outcome[rows]]
-        if len(with_outcome) and not (np.isfinite(with_outcome).all() and with_outcome.max() > 0):
+        by_others, _ = self.weighting.of(k, rows, self.outcome[rows])
+        if len(rows) and not (np.isfinite(by_others).all() and by_others.max() > 0):
             raise ValueError(
-                "The odds-ratio form of this graph cannot be learned: among the rows that it needs, some groups are always or "
+                "The factorisation of this graph cannot be learned: among the rows that it needs, some groups are always or "
                 "never recorded together with the others, so that a probability that must be positive is 0."
             )
-        return odds if weight is None else odds * weight
-
-    def odds_below(self, k: int, rows: Ints) -> Floats:
-        """Weights of these rows in the fit of fold k: odds by the lower factors, 1 without the outcome."""
-        out = np.ones(len(rows))
-        having = self.outcome[rows]  # only these rows have what the lower factors look at
-        for factor in self.lower:
-            out[having] *= np.exp(-factor.log_odds(k, rows[having]))
-        return out
+        return by_others if weight is None else by_others * weight
 
     def _near(self, k: int) -> Floats | None:
         """Coefficients to start from: the same model before resampling, or another fold's."""

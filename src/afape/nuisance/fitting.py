@@ -11,7 +11,13 @@ from sklearn.pipeline import Pipeline
 
 from ..arrays import Floats
 
-__all__ = ["fit_weighted"]
+__all__ = ["fit_weighted", "takes_weights"]
+
+
+def takes_weights(model: Any) -> bool:
+    """Whether the model's fit, or that of a pipeline's last step, has ``sample_weight``."""
+    last = model.steps[-1][1] if isinstance(model, Pipeline) else model
+    return "sample_weight" in inspect.signature(last.fit).parameters
 
 
 def fit_weighted(estimator: Any, X: Floats, y: Any, weight: Floats | None) -> Any:
@@ -19,8 +25,7 @@ def fit_weighted(estimator: Any, X: Floats, y: Any, weight: Floats | None) -> An
     model = clone(estimator)
     if weight is None:
         return model.fit(X, y)
-    last = model.steps[-1][1] if isinstance(model, Pipeline) else model
-    if "sample_weight" in inspect.signature(last.fit).parameters:
+    if takes_weights(model):
         name = f"{model.steps[-1][0]}__sample_weight" if isinstance(model, Pipeline) else "sample_weight"
         return model.fit(X, y, **{name: weight})
     repeated = np.repeat(np.arange(len(X)), weight.astype(int))

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from itertools import combinations
+from typing import Any
 
 import numpy as np
-from scipy.special import logit
 
-from ..arrays import Bools, Floats, Ints, every
+from ..arrays import Bools, Floats, every
 from ..data import Retrospective
 from .conditioning import Conditioning, OddsBlock, OddsTerm, regressors
 from .factor import Crossfit, Factor, Inputs
+from .fitting import takes_weights
+from .weighting import BlockWeight, LearnedBlock, LowerOdds, Weighting
 
 __all__ = ["RootPropensity"]
 
@@ -25,7 +26,7 @@ class RootPropensity:
        E[1(R_D = 0) \mid z] = E[1(R_D = 1) \, w_D \mid z] \text{ among rows with } R_{K \setminus D} = 1,
 
     the latter being a logistic regression in which rows with :math:`R_D = 1` weigh the odds of the smaller terms. One term
-    alone is the plain regression.
+    alone is the plain regression. Rows of a block may weigh other blocks' probabilities, which are learned first.
 
     Parameters
     ----------
@@ -50,63 +51,71 @@ class RootPropensity:
         near: RootPropensity | None = None,
     ) -> None:
         self.data, self.of = data, fits
+        _check_model(fits.estimator, given)
         self._near = {} if near is None else {factor.key: factor for factor in near.factors}
-        self._inputs: dict[tuple[tuple[int, ...], bool], Inputs] = {} if near is None else near._inputs
-        self.factors: list[Factor] = []
+        self._inputs: dict[tuple[object, ...], Inputs] = {} if near is None else near._inputs
+        self._learned: dict[OddsBlock, LearnedBlock] = {}
+        self.factors: list[Factor] = []  # each after those that its weights need
         self.probability = np.ones(len(data))
         self.slack: list[tuple[Factor, Floats]] = []  # d log probability / d log-odds, by row
+        blocks = [self._learn(block) for block in given.blocks]
         rows = np.flatnonzero(usable)
-        for number, block in enumerate(given.blocks):
-            self._multiply(block, self._learn(block, number), rows)
+        for block in blocks:
+            p, pulls = block.outside(rows)
+            self.probability[rows] *= p
+            for factor, slack in pulls:
+                full = np.zeros(len(data))
+                full[rows] = slack
+                self.slack.append((factor, full))
+        # Where the product depends on indicators beyond adj, only weighted by one over it do rows that have adj show
+        # how often more is recorded given x alone.
+        weights = (BlockWeight(block, inverse=True, everyone=True) for block in blocks)
+        self.weighting = Weighting(*weights) if given.beside else None
 
-    def _learn(self, block: OddsBlock, number: int) -> dict[tuple[int, ...], Factor]:
-        """Factors by their groups; smaller sets of groups come first."""
+    def _learn(self, block: OddsBlock) -> LearnedBlock:
+        """Learn a block, unless it is known, after those that its rows are weighted by; smaller terms come first."""
+        if block in self._learned:
+            return self._learned[block]
+        by_blocks = [BlockWeight(self._learn(w.block), w.inverse, w.everyone) for w in block.weights]
         found: dict[tuple[int, ...], Factor] = {}
-        recorded = self.data.recorded
         for term in block.terms:
-            groups = recorded[:, list(term.groups)]
-            outcome = every(groups)
-            eligible = outcome | every(~groups)  # all of them, or none
-            if term.rows:
-                eligible &= every(recorded[:, list(term.rows)])
-            lower = tuple(f for key, f in found.items() if set(key) < set(term.groups))
-            key = ("root", number, term.groups)
+            lower = [LowerOdds(f) for groups, f in found.items() if set(groups) < set(term.groups)]
+            weighting = Weighting(*lower, *by_blocks) if lower or by_blocks else None
+            key = ("root", len(self._learned), term.groups)
+            eligible, outcome = self._rows(term)
             found[term.groups] = Factor(
-                self.of, key, eligible, outcome, self._columns(term), self._near.get(key), lower
+                self.of, key, eligible, outcome, self._columns(term), self._near.get(key), weighting
             )
         self.factors += found.values()
-        return found
+        self._learned[block] = LearnedBlock(block, found)
+        return self._learned[block]
+
+    def _rows(self, term: OddsTerm) -> tuple[Bools, Bools]:
+        """Rows that a term learns from, and those with its outcome."""
+        recorded = self.data.recorded
+        outcome = every(recorded[:, list(term.groups)])
+        neither = every(~recorded[:, list(term.groups)])
+        eligible = (outcome & every(recorded[:, list(term.having)])) | (
+            neither & every(recorded[:, list(term.lacking)])
+        )
+        eligible &= every(recorded[:, list(term.rows)]) & every(~recorded[:, list(term.absent)])
+        return eligible, outcome
 
     def _columns(self, term: OddsTerm) -> Inputs:
-        key = term.regressors, term.label
+        key = term.regressors, term.label, term.indicators
         if key not in self._inputs:
             groups = np.zeros(self.data.problem.n_groups, dtype=bool)
             groups[list(term.regressors)] = True
-            self._inputs[key] = Inputs(regressors(self.data, groups, term.label))
+            columns = regressors(self.data, groups, term.label)
+            beside = self.data.recorded[:, list(term.indicators)].astype(float)
+            self._inputs[key] = Inputs(np.column_stack([columns, beside]))
         return self._inputs[key]
 
-    def _multiply(self, block: OddsBlock, factors: dict[tuple[int, ...], Factor], rows: Ints) -> None:
-        eta = {frozenset(groups): _log_odds(factor, rows) for groups, factor in factors.items()}
-        inside = [frozenset(d) for r in range(len(block.together) + 1) for d in combinations(block.together, r)]
-        outside_b = [d for d in inside if not d & set(block.groups)]
-        weight = {}
-        for d in inside:
-            total = np.zeros(len(rows))
-            for part, values in eta.items():
-                if part <= d:
-                    total -= values
-            weight[d] = np.exp(total)
-        everything, kept = (np.sum([weight[d] for d in part], axis=0) for part in (inside, outside_b))
-        self.probability[rows] *= kept / everything
-        for groups, factor in factors.items():
-            above = [d for d in inside if d >= set(groups)]
-            slack = np.sum([weight[d] for d in above], axis=0) / everything
-            if both := [d for d in above if d in outside_b]:
-                slack = slack - np.sum([weight[d] for d in both], axis=0) / kept
-            full = np.zeros(len(self.data))
-            full[rows] = slack * factor.moves(rows)
-            self.slack.append((factor, full))
 
-
-def _log_odds(factor: Factor, rows: Ints) -> Floats:
-    return np.asarray(logit(factor.predict(rows)))
+def _check_model(estimator: Any, given: Conditioning) -> None:
+    weighted = given.beside or any(block.weights or len(block.terms) > 1 for block in given.blocks)
+    if weighted and estimator is not None and not takes_weights(estimator):
+        raise TypeError(
+            f"'estimator' must take 'sample_weight' in fit, because under this graph rows are weighted by other factors, but "
+            f"{type(estimator).__name__} does not. Use one that does, such as LogisticRegression or a forest, or none."
+        )

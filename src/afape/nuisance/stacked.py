@@ -22,9 +22,10 @@ class StackedScores:
 
     .. math:: \sum_{f, k} D_{fk}' A_{fk}^{-1} s_{fk, j}
 
-    with score s and information A of the fit (`LogisticFit`). In an odds-ratio form, the score of f depends on the
-    lower factors by its weights; :math:`D_{fk}' A_{fk}^{-1} \, \partial s_{fk} / \partial\theta_{f'k}` is then added to
-    :math:`D_{f'k}`, from the largest terms down.
+    with score s and information A of the fit (`LogisticFit`). Where rows of the fit of f are weighted by other factors
+    f' its score depends on them; :math:`D_{fk}' A_{fk}^{-1} \, \partial s_{fk} / \partial\theta_{f'k}`, with
+    :math:`\partial s_{fk} / \partial\theta_{f'k} = \sum_j s_{fk,j} \, (\partial \log w_j / \partial\eta_{f'}) \, z_j'`, is
+    then added to :math:`D_{f'k}`, from what was learned last to what was learned first.
     """
 
     def __init__(self, propensity: ChainPropensity, row_weight: Floats) -> None:
@@ -61,7 +62,9 @@ class StackedScores:
         """Additions (E, n) to the influence values of E estimates with derivatives (E, T, Q) in the means."""
         out = np.zeros((len(directions), len(self.propensity.fold)))
         slopes = {f: _pooled(f, d, directions) for f, d in self._derivative.items()}
-        for factor in sorted(slopes, key=lambda f: -len(f.lower)):  # the largest terms of an odds-ratio form first
+        for factor in self._backwards(slopes):
+            if factor not in slopes:
+                continue
             fitted = np.array([fit is not None for fit in factor.fits])
             share = self._share * fitted
             for k, fit in enumerate(factor.fits):
@@ -71,6 +74,12 @@ class StackedScores:
                 out += self._through(factor, k, slope, slopes)
         return out
 
+    def _backwards(self, slopes: dict[Factor, Floats]) -> list[Factor]:
+        """Every factor before those that its rows are weighted by."""
+        root = [] if self.propensity.root is None else self.propensity.root.factors
+        inner = set(root)
+        return [*(f for f in slopes if f not in inner), *reversed(root)]
+
     def _through(self, factor: Factor, k: int, slope: Floats, slopes: dict[Factor, Floats]) -> Floats:
         """Score of the model of fold k times ``slope`` (E, p), in every row; what its weights pass on goes to ``slopes``."""
         used = np.zeros(len(self.propensity.fold))
@@ -78,12 +87,14 @@ class StackedScores:
         used[rows] = 1.0
         # All rows at once, then a mask: quicker than picking rows out and putting them back.
         residual = used * (factor.outcome - factor.fitted(k))
-        if factor.lower:
-            residual[rows] *= factor.odds_below(k, rows)
+        pulls: list[tuple[Factor, Floats]] = []
+        if factor.weighting is not None:
+            weight, pulls = factor.weighting.of(k, rows, factor.outcome[rows])
+            residual[rows] *= weight
         added = (slope @ factor.design.T) * residual
-        for lower in factor.lower:
-            passed = (added[:, rows] * factor.outcome[rows]) @ lower.design[rows]
-            slopes[lower] = slopes[lower] - passed
+        for other, pull in pulls:
+            passed = (added[:, rows] * pull) @ other.design[rows]
+            slopes[other] = slopes[other] + passed if other in slopes else passed
         return np.asarray(
             added - used * (added.sum(axis=1, keepdims=True) / used.sum())
         )  # Firth's scores do not sum to 0
