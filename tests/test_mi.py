@@ -489,8 +489,8 @@ def test_bad_options_of_the_imputer_are_refused(options):
 )
 def test_mi_is_offered_only_where_missingness_can_be_ignored(missingness, offered):
     world = World(1)
-    data = world.draw(60, 0)
-    options = {"missingness": missingness, "n_imputations": 2, "n_folds": 2}
+    data = world.draw(300, 0)
+    options = {"missingness": missingness, "n_imputations": 2}
     result = afape.evaluate(data, afape.FixedOrder(["g2"]), world.classifier, **options)
     assert ("mi" in result.outcomes) == offered
     if not offered:

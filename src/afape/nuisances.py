@@ -50,6 +50,8 @@ class Nuisances:
     complete : dict
         The same for complete rows; under a graph, these may have more to adjust for than the policy needs. Empty
         where that is not identified.
+    asked : ndarray of bool, shape (u, G)
+        Sets that the policies want.
     ignorable : bool
         Whether all recording is at random given what is always recorded, so that gaps can be imputed.
     reasons : tuple of str
@@ -59,6 +61,7 @@ class Nuisances:
     given: Conditioning
     propensities: dict[str, BoundPropensity]
     complete: dict[str, BoundPropensity]
+    asked: Bools
     ignorable: bool
     reasons: tuple[str, ...]
 
@@ -80,9 +83,9 @@ class Nuisances:
                 whole = found
         propensities = {suffix: _bind(spec, data, given, fold, asked) for suffix, spec in specs.items()}
         if whole is None or whole is given:
-            return Nuisances(given, propensities, {} if whole is None else propensities, ignorable, reasons)
+            return Nuisances(given, propensities, {} if whole is None else propensities, asked, ignorable, reasons)
         complete = {suffix: _bind(spec, data, whole, fold, asked) for suffix, spec in specs.items()}
-        return Nuisances(given, propensities, complete, ignorable, reasons)
+        return Nuisances(given, propensities, complete, asked, ignorable, reasons)
 
     def names(self, asked: Sequence[str] | None, missingness: Any) -> list[str]:
         """Estimators to use: those asked for, or all that the assumption allows for this policy."""

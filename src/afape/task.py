@@ -162,7 +162,7 @@ class Task:
 
     def learn(self, policies: Iterable[Policy]) -> Nuisances:
         """Propensities that serve all of these policies."""
-        sets = np.concatenate([self.probe(policy) for policy in policies])
+        sets = unique_sets(np.concatenate([self.probe(policy) for policy in policies]))[0]
         wanted = any_of(sets.T) | self.data.problem.free
         return Nuisances.learned(self.data, self.missingness, self.specs, self.fold, sets, wanted)
 

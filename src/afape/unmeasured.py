@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property, partial
 from itertools import pairwise
 from math import isfinite
@@ -15,13 +15,13 @@ import numpy as np
 import pandas as pd
 
 from .agents.policy import Policy, bind
-from .arrays import Bools
 from .bootstrap import Bootstrap, run_bootstrap
 from .classifiers import Classifier
 from .data import Retrospective
 from .estimators import TARGETS, View
-from .missingness import MAR, MCAR
+from .missingness import MAR, MCAR, MNAR
 from .nuisance import KnownPropensity
+from .nuisances import Nuisances
 from .strengths import WeightStudy, odds_ratios, replicated, tell, walked
 from .task import Task, name_of
 from .walk import WalkOptions
@@ -66,8 +66,7 @@ class Sensitivity:
     confidence: float
     study: WeightStudy
     task: Task
-    asked: list[Bools]
-    make_task: Callable[..., Task]
+    nuisances: Nuisances
 
     @property
     def policies(self) -> list[str]:
@@ -148,22 +147,20 @@ class Sensitivity:
         conclusion that tips only at 3 then needs a reason that is much stronger than age, beyond all that age
         explains already.
         """
-        if isinstance(next(iter(self.task.specs.values())), KnownPropensity):
+        (spec,) = self.task.specs.values()
+        if isinstance(spec, KnownPropensity):
             raise ValueError(
                 "A benchmark learns the propensity with and without each group, but it is known here. Call sensitivity "
                 "with propensity=None to see how strong the given groups are."
             )
-        missingness = self.task.missingness
-        if not isinstance(missingness, MAR):
-            return pd.DataFrame(columns=["group", "median", "q95", "max"])
-        given = list(missingness.given)
+        given, problem = self.nuisances.given, self.task.data.problem
         table = self.study.states(*self.policies).table
         full = self.study.view.weigh(table).weight
+        reasons: list[tuple[str, int | None]] = [(problem.group_names[g], int(g)) for g in np.flatnonzero(given.groups)]
+        reasons += [(f"{problem.label} (the label)", None)] if given.label else []
         lines = []
-        for name in given:
-            rest = [other for other in given if other != name]
-            without = replace(missingness, given=rest) if rest else MCAR()
-            (learned,) = self.make_task(missingness=without).learn_propensities(self.asked).values()
+        for name, group in reasons:
+            learned = spec.bind(self.task.data, given.without(group), self.task.fold, self.nuisances.asked)
             view = View(learned, self.study.view.recorded, self.study.view.adjust)
             lines.append({"group": name, **odds_ratios(full, view.weigh(table).weight)})
         return pd.DataFrame(lines, columns=["group", "median", "q95", "max"])
@@ -196,7 +193,7 @@ def sensitivity(
     policies: Policy | Mapping[str, Policy],
     classifier: Classifier,
     *,
-    missingness: MCAR | MAR,
+    missingness: MCAR | MAR | MNAR,
     lambdas: Sequence[float] = (1, 1.1, 1.25, 1.5, 2, 3),
     target: str = "total",
     kind: str = "valid",
@@ -256,10 +253,10 @@ def sensitivity(
 
     if isinstance(propensity, list | tuple):
         raise TypeError("'propensity' must be one propensity here, not a list; call sensitivity once for each.")
-    make_task = partial(
-        Task.checked,
+    task = Task.checked(
         data,
         classifier,
+        missingness=missingness,
         propensity=propensity,
         values="quadratic",
         augment_label=True,
@@ -273,14 +270,16 @@ def sensitivity(
         n_jobs=n_jobs,
         walk=walk,
         estimators=None,
+        imputer=None,
+        n_imputations=2,
     )
-    task = make_task(missingness=missingness)
     bound = {name: bind(policy, data.problem, argument) for name, (policy, argument) in named.items()}
-    asked = [task.probe(policy) for policy in bound.values()]
-    (learned,) = task.learn_propensities(asked).values()
-    view = View(learned, data.recorded, np.zeros(data.problem.n_groups, dtype=bool))
+    nuisances = task.learn(bound.values())
+    (learned,) = nuisances.propensities.values()
+    view = View(learned, data.recorded, nuisances.given.gaps)
     tables, unsupported = walked(task, bound, view, progress)
-    study = WeightStudy(data, tables, view, data.values[:, task.given], target, kind, strengths, task.bootstrap.refit)
+    given = nuisances.given.matrix(data)
+    study = WeightStudy(data, tables, view, given, target, kind, strengths, task.bootstrap.refit)
     point = {name: study.bounds(name, strengths) for name in tables}
     tell(study, unsupported)
     lines = []
@@ -289,7 +288,7 @@ def sensitivity(
         low, high = intervals[name]
         part = {"Lambda": strengths, "lower": lower, "upper": upper, "ci_lower": low, "ci_upper": high}
         lines.append(pd.DataFrame({"policy": name, "target": target, **part}))
-    return Sensitivity(pd.concat(lines, ignore_index=True), confidence, study, task, asked, make_task)
+    return Sensitivity(pd.concat(lines, ignore_index=True), confidence, study, task, nuisances)
 
 
 def _named(policies: Any) -> dict[str, tuple[Policy, str]]:

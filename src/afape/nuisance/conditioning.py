@@ -78,9 +78,28 @@ class Conditioning:
         """What to condition on, a line a row: columns of the given groups, then the label's classes but the first."""
         return regressors(data, self.groups, self.label)
 
+    def without(self, group: int | None) -> Conditioning:
+        """The same without one of the groups, or without the label, as a regressor; gaps still count as recorded together."""
+        groups = self.groups.copy()
+        if group is not None:
+            groups[group] = False
+        blocks = tuple(_without(block, group) for block in self.blocks)
+        return Conditioning(groups, self.label and group is not None, self.gaps, blocks)
+
     def usable(self, data: Retrospective) -> Bools | None:
         """Rows that have everything given recorded; None where all rows do."""
         return every(data.recorded[:, self.gaps]) if self.gaps.any() else None
+
+
+def _without(block: OddsBlock, group: int | None) -> OddsBlock:
+    terms = tuple(
+        term._replace(
+            regressors=tuple(g for g in term.regressors if g != group), label=term.label and group is not None
+        )
+        for term in block.terms
+    )
+    weights = tuple(weight._replace(block=_without(weight.block, group)) for weight in block.weights)
+    return block._replace(terms=terms, weights=weights)
 
 
 def regressors(data: Retrospective, groups: Bools, label: bool) -> Floats:
