@@ -45,6 +45,7 @@ def run_demo(
             classifier,
             missingness=experiment.missingness,
             propensity=[None, known],
+            n_imputations=5,  # "mi" runs the policy on each; ten would take most of the time
             random_state=random_state,
             progress=tell(f"evaluating {name}"),
         )
