@@ -7,7 +7,7 @@ from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.neighbors import KNeighborsClassifier
 
 import afape
-from afape.estimators import DirectMethod, InverseProbability, View, WeightedEstimator
+from afape.estimators import DirectMethod, DoublyRobust, InverseProbability, View, WeightedEstimator
 from afape.nuisance import ChainPropensity
 from afape.walk import Ground, WalkTable, walk
 from worlds import GRAPH_WORLDS, ExactValues, GraphWorld
@@ -91,6 +91,23 @@ def test_weighting_learned_from_the_exact_law_equals_truth(world):
     given = world.missingness.conditioning(data, np.ones(world.n_groups, dtype=bool))
     chain = ChainPropensity(data, given, np.zeros(len(data), dtype=np.intp), Shares(), row_weight=mass)
     found = weighted(world, data, chain, given, mass)[0].outcome("", 0.95).estimates
+    assert_allclose([found[t].value for t in ("acquisition", "misclassification")], world.true_costs(), rtol=1e-9)
+
+
+@pytest.mark.parametrize("name", ["peeling", "comparison"])
+def test_doubly_robust_with_weights_learned_from_the_exact_law_survives_wrong_values(name):
+    """Also where these weights depend on indicators that the policy's sets hold."""
+    world = GRAPH_WORLDS[name]
+    data, _, mass = world.everything()
+    given = world.missingness.conditioning(data, np.ones(world.n_groups, dtype=bool))
+    chain = ChainPropensity(data, given, np.zeros(len(data), dtype=np.intp), Shares(), row_weight=mass)
+    table = WalkTable.concatenate(list(walk(Ground.recorded(data, world.policy, world.classifier))))
+    table = table.without(np.flatnonzero(~given.usable(data)))
+    values = afape.KnownValues(wrong_values, wrong_root).values(data, table, given.columns(data))
+    view = View(chain, data.recorded, given.gaps)
+    estimator = WeightedEstimator(data, view, DoublyRobust(values, normalize=False), mass)
+    estimator.add(table, view.weigh(table))
+    found = estimator.outcome("", 0.95).estimates
     assert_allclose([found[t].value for t in ("acquisition", "misclassification")], world.true_costs(), rtol=1e-9)
 
 
