@@ -6,10 +6,11 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from .agents import AcquireAll, AcquireNone, DecisionRule, FixedOrder, Policy, RandomSubset
     from .bootstrap import Bootstrap
+    from .check import check_support
     from .classifiers import Classifier, ImputedClassifier
     from .comparison import Comparison, compare
     from .data import Problem, Retrospective
-    from .estimators import Estimate, Support
+    from .estimators import Bounds, Estimate, Support
     from .evaluation import evaluate, true_cost
     from .missingness import MAR, MCAR, IndependentMechanism, LogisticMechanism
     from .notices import (
@@ -26,6 +27,7 @@ if TYPE_CHECKING:
     )
     from .nuisance import KnownPropensity, KnownValues, LearnedPropensity, ValueRegressor
     from .result import Evaluation, NotEstimableError
+    from .support import SupportThresholds
     from .walk import WalkOptions
 
 __version__ = "0.1.0"
@@ -37,6 +39,7 @@ __all__ = [
     "AcquireNone",
     "AfapeWarning",
     "Bootstrap",
+    "Bounds",
     "Classifier",
     "ClippedWeightsWarning",
     "Comparison",
@@ -61,11 +64,13 @@ __all__ = [
     "Retrospective",
     "SeenRowsWarning",
     "Support",
+    "SupportThresholds",
     "SupportWarning",
     "UnrecordedColumnWarning",
     "ValueFallbackWarning",
     "ValueRegressor",
     "WalkOptions",
+    "check_support",
     "compare",
     "evaluate",
     "true_cost",
@@ -78,7 +83,8 @@ _HOMES = {
     ".classifiers": "Classifier ImputedClassifier",
     ".comparison": "Comparison compare",
     ".data": "Problem Retrospective",
-    ".estimators": "Estimate Support",
+    ".check": "check_support",
+    ".estimators": "Bounds Estimate Support",
     ".evaluation": "evaluate true_cost",
     ".missingness": "MAR MCAR IndependentMechanism LogisticMechanism",
     ".notices": "AfapeWarning ClippedWeightsWarning NormalizerWarning PartialGroupWarning "
@@ -86,6 +92,7 @@ _HOMES = {
     "UnrecordedColumnWarning InterruptedBootstrapWarning ValueFallbackWarning",
     ".nuisance": "KnownPropensity KnownValues LearnedPropensity ValueRegressor",
     ".result": "Evaluation NotEstimableError",
+    ".support": "SupportThresholds",
     ".walk": "WalkOptions",
 }
 _HOME_OF = {name: module for module, names in _HOMES.items() for name in names.split()}

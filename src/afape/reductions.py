@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
+from functools import partial
 
 import numpy as np
 
@@ -12,16 +13,20 @@ from .arrays import Floats, Ints, every
 from .classifiers import Classifier, column_means
 from .data import Retrospective
 from .estimators import (
+    BoundedEstimator,
     DirectMethod,
     DoublyRobust,
+    Endings,
     InverseProbability,
     Outcome,
     RunCosts,
     SupportReduction,
     View,
     WeightedEstimator,
+    bounded_values,
 )
 from .nuisance import ActionValues, BoundPropensity, KnownValues, TableValues, ValueRegressor
+from .positivity import Positivity, wanted_sets
 from .walk import Ground, WalkOptions, WalkTable, walk
 
 __all__ = ["BASELINES", "DIRECT", "DOUBLY_ROBUST", "WEIGHTED", "Recipe", "Reductions"]
@@ -30,6 +35,9 @@ BASELINES = ("imp-mean", "blocking", "cc")
 WEIGHTED = ("ipw-miss", "ipw-semi")
 DIRECT = "dm-semi"
 DOUBLY_ROBUST = "drl-semi"
+Pair = tuple[TableValues, TableValues]  # action values for the least and the largest cost
+
+_HELD_LINES = 2**20  # states held to be walked once; past these the rows are walked twice
 
 
 @dataclass(frozen=True, eq=False)
@@ -61,6 +69,7 @@ class Reductions:
         propensities: dict[str, BoundPropensity],
         recipe: Recipe,
         keep: bool,
+        positivity: Positivity,
     ) -> None:
         self.data, self.policy, self.classifier, self.names, self.recipe = data, policy, classifier, names, recipe
         problem, weight = data.problem, recipe.row_weight
@@ -71,16 +80,10 @@ class Reductions:
             self.plain["blocking"] = RunCosts(data, blocked=True, row_weight=weight)
         if "cc" in names:
             self.plain["cc"] = RunCosts(data, only=data.complete, row_weight=weight)
-        none, everything = np.zeros(problem.n_groups, bool), np.ones(problem.n_groups, bool)
-        formula = InverseProbability(problem.prices, recipe.normalize, recipe.acquisition_weight)
-        self.weighted: dict[str, WeightedEstimator] = {}
+        self.propensities, self.positivity = propensities, positivity
+        self._formula = InverseProbability(problem.prices, recipe.normalize, recipe.acquisition_weight)
+        self.weighted: dict[str, WeightedEstimator | BoundedEstimator] = {}
         self.views: dict[str, View] = {}
-        for suffix, propensity in propensities.items():
-            semi, miss = (View(propensity, data.recorded, adjust) for adjust in (none, everything))
-            self.views |= {f"ipw-miss{suffix}": miss, f"ipw-semi{suffix}": semi, f"{DOUBLY_ROBUST}{suffix}": semi}
-        for name in names:
-            if name in self.views and not name.startswith(DOUBLY_ROBUST):
-                self.weighted[name] = WeightedEstimator(data, self.views[name], formula, weight)
         self.doubly_robust = [name for name in names if name.startswith(DOUBLY_ROBUST)]
         self.valued = DIRECT in names or bool(self.doubly_robust)
         self.keep = keep or self.valued
@@ -88,9 +91,45 @@ class Reductions:
         self.support = SupportReduction(data)
         self._support_name = "ipw-semi" + next(iter(propensities))
         self.table: WalkTable | None = None
-        self.values: TableValues | None = None
+        self.values: dict[str, Pair] = {}  # by suffix
         self.direct: DirectMethod | None = None
         self.fallbacks = 0
+
+    def _make_views(self, tables: list[WalkTable] | None, again: Callable[[], Iterator[WalkTable]]) -> None:
+        """Search for what is unsupported, and set up the estimators: those that meet it answer with bounds."""
+        problem = self.data.problem
+        none, everything = np.zeros(problem.n_groups, bool), np.ones(problem.n_groups, bool)
+
+        def held() -> Iterator[WalkTable]:
+            return again() if tables is None else iter(tables)
+
+        wanted = wanted_sets(held(), self.data)
+        for suffix, propensity in self.propensities.items():
+            semi = self.positivity.view(propensity, none, wanted, held)
+            miss = self.positivity.view(propensity, everything, everything[None], held)
+            self.views |= {f"ipw-miss{suffix}": miss, f"ipw-semi{suffix}": semi, f"{DOUBLY_ROBUST}{suffix}": semi}
+        for name in self.names:
+            if name in self.views and not name.startswith(DOUBLY_ROBUST):
+                self.weighted[name] = self._estimator(self.views[name], self._priced)
+
+    def _priced(self, endings: Endings | None) -> InverseProbability:
+        if endings is None:
+            return self._formula
+        return InverseProbability(self._formula.prices, self.recipe.normalize, self.recipe.acquisition_weight, endings)
+
+    def _estimator(
+        self, view: View, formula: Callable[[Endings | None], InverseProbability | DoublyRobust]
+    ) -> WeightedEstimator | BoundedEstimator:
+        data, weight = self.data, self.recipe.row_weight
+        if not view.unsupported:
+            return WeightedEstimator(data, view, formula(None), weight)
+        both = [Endings(data, view.unsupported, view.adjust, largest) for largest in (False, True)]
+        least, largest = (WeightedEstimator(data, view, formula(e), weight) for e in both)
+        return BoundedEstimator(least, largest, both[0])
+
+    def support_views(self) -> tuple[View, View]:
+        """The views that support speaks of: semi-offline and missing-data, with the first propensity."""
+        return self.views[self._support_name], self.views[self._support_name.replace("ipw-semi", "ipw-miss")]
 
     @property
     def weighted_names(self) -> list[str]:
@@ -113,14 +152,27 @@ class Reductions:
             if progress is not None:
                 progress(done)
 
-        kept = []
         ground = Ground.recorded(data, self.policy, self.classifier)
+        kept: list[WalkTable] | None = []
+        lines = 0
         for table in walk(ground, None, options, seed, n_jobs):
-            self._reduce(table)
-            if self.keep:
+            for name, costs in self.plain.items():
+                if name != "imp-mean":
+                    costs.add(table)
+            lines += len(table.row)
+            if kept is not None:
                 kept.append(table)
+                if lines > _HELD_LINES and not self.keep:
+                    kept = None
             told(table)
-        if self.keep:
+
+        def again() -> Iterator[WalkTable]:
+            return walk(ground, None, options, seed, n_jobs)
+
+        self._make_views(kept, again)
+        for table in again() if kept is None else kept:
+            self._reduce(table)
+        if self.keep and kept is not None:
             self.table = WalkTable.concatenate(kept)
             kept.clear()
         if ground.rooted and "blocking" in self.plain:
@@ -139,36 +191,53 @@ class Reductions:
             self._learn_values()
 
     def _reduce(self, table: WalkTable) -> None:
-        for name, costs in self.plain.items():
-            if name != "imp-mean":
-                costs.add(table)
         states = None
         for name, estimator in self.weighted.items():
             weighted = estimator.view.weigh(table)
             estimator.add(table, weighted)
             if name == self._support_name:
                 states = weighted
-        self.support.add(table, states or self.views[self._support_name].weigh(table))
+        view = self.views[self._support_name]
+        self.support.add(table, states or view.weigh(table), view)
 
     def _learn_values(self) -> None:
         table = self._table
         self.values = self._values(None)
         self.direct = DirectMethod(self.data, table, self.recipe.row_weight)
-        formula = DoublyRobust(self.values, self.recipe.normalize)
         for name in self.doubly_robust:
-            estimator = WeightedEstimator(self.data, self.views[name], formula, self.recipe.row_weight)
+            estimator = self._estimator(self.views[name], partial(self._doubly_robust, self.values[_suffix(name)]))
             estimator.add(table, estimator.view.weigh(table))
             self.weighted[name] = estimator
+
+    def _doubly_robust(self, values: Pair, endings: Endings | None) -> DoublyRobust:
+        largest = endings is not None and endings.largest
+        return DoublyRobust(values[largest], self.recipe.normalize, endings)
 
     @property
     def _table(self) -> WalkTable:
         assert self.table is not None, "the walk comes first"
         return self.table
 
-    def _values(self, row_weight: Floats | None) -> TableValues:
+    def _values(self, row_weight: Floats | None) -> dict[str, Pair]:
+        """Action values for the least and the largest cost of what is unsupported; the same where nothing is."""
+        plain: TableValues | None = None
+        out: dict[str, Pair] = {}
+        for suffix in self.propensities:
+            view = self.views[DOUBLY_ROBUST + suffix]
+            if view.unsupported:
+                both = (Endings(self.data, view.unsupported, view.adjust, largest) for largest in (False, True))
+                least, largest = (self._values_with(endings, row_weight) for endings in both)
+                out[suffix] = least, largest
+            else:
+                plain = self._values_with(None, row_weight) if plain is None else plain
+                out[suffix] = plain, plain
+        return out
+
+    def _values_with(self, endings: Endings | None, row_weight: Floats | None) -> TableValues:
         recipe = self.recipe
         if isinstance(recipe.values, KnownValues):
-            return recipe.values.values(self.data, self._table, recipe.given)
+            known = recipe.values.values(self.data, self._table, recipe.given)
+            return known if endings is None else endings.bound(known, self._table)
         learned = ActionValues(
             self.data,
             self._table,
@@ -178,6 +247,7 @@ class Reductions:
             recipe.augment_label,
             row_weight,
             averaged=None if recipe.row_weight is None else recipe.row_weight > 0,
+            fixed=None if endings is None else endings.fixed(self._table),
         )
         found = learned.values()
         if row_weight is None:
@@ -186,11 +256,22 @@ class Reductions:
 
     def outcomes(self, rows: str, confidence: float) -> dict[str, Outcome]:
         """Estimates of every estimator, in the order asked for."""
-        reductions: dict[str, RunCosts | WeightedEstimator] = {**self.plain, **self.weighted}
+        reductions: dict[str, RunCosts | WeightedEstimator | BoundedEstimator] = {**self.plain, **self.weighted}
         out = {name: reduction.outcome(rows, confidence) for name, reduction in reductions.items()}
-        if self.direct is not None and self.values is not None:
-            out[DIRECT] = self.direct.outcome(self.values, rows, confidence)
+        if self.direct is not None:
+            least, largest = self._direct_values(self.values)
+            if least is largest:
+                out[DIRECT] = self.direct.outcome(least, rows, confidence)
+            else:
+                out[DIRECT] = self.direct.bounds(least, largest, self.support.lost, rows, confidence)
         return {name: out[name] for name in self.names}
+
+    def _direct_values(self, values: dict[str, Pair]) -> Pair:
+        """Values for the direct method: known ones need no support, learned ones are bounded where there is none."""
+        if isinstance(self.recipe.values, KnownValues):
+            known = self._values_with(None, None)
+            return known, known
+        return next(iter(values.values()))
 
     def replicate(self, row_weight: Floats) -> dict[str, dict[str, float]]:
         """Every estimate with these row weights, nuisances learned again."""
@@ -198,25 +279,32 @@ class Reductions:
         for view in self.views.values():
             if id(view.propensity) not in refitted:
                 refitted[id(view.propensity)] = view.propensity.refit(row_weight)
-        views = {
-            name: View(refitted[id(view.propensity)], view.recorded, view.adjust) for name, view in self.views.items()
-        }
-        return self._replicate(row_weight, views, self._values(row_weight) if self.valued else None)
+        views = {name: replace(view, propensity=refitted[id(view.propensity)]) for name, view in self.views.items()}
+        return self._replicate(row_weight, views, self._values(row_weight) if self.valued else {})
 
     def replicate_frozen(self, row_weight: Floats) -> dict[str, dict[str, float]]:
         """Every estimate with these row weights, nuisances as they are."""
         return self._replicate(row_weight, self.views, self.values)
 
     def _replicate(
-        self, row_weight: Floats, views: dict[str, View], values: TableValues | None
+        self, row_weight: Floats, views: dict[str, View], values: dict[str, Pair]
     ) -> dict[str, dict[str, float]]:
         used = row_weight if self.recipe.row_weight is None else row_weight * self.recipe.row_weight
         out = {name: costs.replicate(row_weight) for name, costs in self.plain.items()}
         for name, estimator in self.weighted.items():
-            formula = estimator.formula
-            if values is not None and isinstance(formula, DoublyRobust):
-                formula = DoublyRobust(values, self.recipe.normalize)
-            out[name] = estimator.replicate(self._table, views[name], used, formula)
-        if values is not None and self.direct is not None:
-            out[DIRECT] = self.direct.replicate(values, used)
+            formulas = [part.formula for part in estimator.parts]
+            if name in self.doubly_robust:
+                formulas = [
+                    self._doubly_robust(values[_suffix(name)], f.endings)  # type: ignore[attr-defined]
+                    for f in formulas
+                ]
+            out[name] = estimator.replicate(self._table, views[name], used, *formulas)
+        if self.direct is not None:
+            least, largest = self._direct_values(values)
+            found = self.direct.replicate(least, used)
+            out[DIRECT] = found if least is largest else bounded_values(found, self.direct.replicate(largest, used))
         return out
+
+
+def _suffix(name: str) -> str:
+    return name.removeprefix(DOUBLY_ROBUST)

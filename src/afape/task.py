@@ -6,6 +6,7 @@ import hashlib
 import warnings
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -16,7 +17,7 @@ from .arrays import Bools, Floats, Ints
 from .bootstrap import Bootstrap, Replicates, run_bootstrap
 from .classifiers import Classifier, check_classifier
 from .data import Retrospective
-from .estimators import Outcome
+from .estimators import Outcome, Support
 from .estimators.estimate import check_confidence
 from .missingness import MAR, MCAR
 from .notices import (
@@ -36,11 +37,13 @@ from .nuisance import (
     assign_folds,
     split_folds,
 )
+from .positivity import Positivity
 from .reductions import BASELINES, DIRECT, DOUBLY_ROBUST, WEIGHTED, Recipe, Reductions
 from .result import Evaluation
+from .support import SupportThresholds
 from .walk import Ground, WalkOptions, walk
 
-__all__ = ["Task", "name_of", "row_identity"]
+__all__ = ["Silent", "Task", "bound_options", "checked_thresholds", "name_of", "propensity_specs", "row_identity"]
 
 _PROBE_ROWS = 256  # rows walked first, to see how many sets the policy asks for
 _FAR_FROM_ONE = 0.1
@@ -66,6 +69,7 @@ class Task:
     walk_seed: int
     bootstrap_seed: np.random.SeedSequence
     n_jobs: int | None
+    positivity: Positivity
 
     @staticmethod
     def checked(
@@ -86,6 +90,7 @@ class Task:
         n_jobs: int | None,
         walk: Any,
         estimators: Any,
+        thresholds: Any = None,
     ) -> Task:
         """Check every argument of `evaluate`, before any work."""
         if not isinstance(data, Retrospective):
@@ -98,7 +103,7 @@ class Task:
             raise ValueError(f"'acquisition_weight' must be 'before' or 'after', but is {acquisition_weight!r}.")
         check_confidence(confidence)
         given = missingness.given_columns(data)
-        specs = _propensity_specs(propensity)
+        specs = propensity_specs(propensity)
         names = _chosen(estimators, specs)
         learner = values if isinstance(values, KnownValues) else as_regressor(values)
         draws = bootstrap if isinstance(bootstrap, Bootstrap) else Bootstrap(bootstrap)
@@ -137,13 +142,14 @@ class Task:
             walk_seed=seed,
             bootstrap_seed=bootstrap_seed,
             n_jobs=n_jobs,
+            positivity=Positivity(data, given, checked_thresholds(thresholds)),
         )
 
     def probe(self, policy: Policy) -> Bools:
         """Sets that the policy reaches in a few rows spread over the data."""
         n = len(self.data)
         rows = np.unique(np.linspace(0, n - 1, min(_PROBE_ROWS, n)).astype(np.intp))
-        ground = Ground.recorded(self.data, policy, _Silent())
+        ground = Ground.recorded(self.data, policy, Silent())
         return np.concatenate([table.sets for table in walk(ground, rows, self.options, self.walk_seed)])
 
     def learn_propensities(self, asked: list[Bools]) -> dict[str, BoundPropensity]:
@@ -161,7 +167,9 @@ class Task:
     ) -> Evaluation:
         """Walk, estimate, bootstrap, warn."""
         keep = self.bootstrap.n_replicates > 0
-        run = Reductions(self.data, policy, self.classifier, self.names, propensities, self.recipe, keep)
+        run = Reductions(
+            self.data, policy, self.classifier, self.names, propensities, self.recipe, keep, self.positivity
+        )
         n_boot = self.bootstrap.n_replicates
         total = run.steps + n_boot
         run.walk(self.options, self.walk_seed, self.n_jobs, progress and (lambda done: progress(done, total)))
@@ -177,8 +185,10 @@ class Task:
                 progress=progress and (lambda done, _: progress(run.steps + done, total)),
             )
             outcomes = self._with_replicates(outcomes, replicates)
-        support = run.support.result(_weight_table(outcomes, run.weighted_names))
-        self._warn(outcomes, run, support.unsupported, propensities)
+        given = tuple(self.data.columns[j] for j in self.given)
+        weights = _weight_table(outcomes, run.weighted_names)
+        support = run.support.result(weights, *run.support_views(), given, self.positivity.thresholds)
+        self._warn(outcomes, run, support, propensities)
         return Evaluation(outcomes, support, name, name_of(self.classifier), repr(self.missingness), self.confidence)
 
     def _with_replicates(self, outcomes: dict[str, Outcome], replicates: Replicates) -> dict[str, Outcome]:
@@ -193,7 +203,7 @@ class Task:
         draws = f"{self.bootstrap_seed.entropy}, {self.bootstrap.kind}"
         for name, outcome in outcomes.items():
             estimates = {
-                target: replace(estimate, replicates=replicates.of(name, target), draws=draws)
+                target: estimate.with_replicates(partial(replicates.of, name), target, draws)
                 for target, estimate in outcome.estimates.items()
             }
             lost = 0
@@ -202,21 +212,18 @@ class Task:
             # Where theory gives no error, or one that ignores the learning, the replicates give it.
             needed = outcome.error in ("none without bootstrap", "propensity as known") and done - lost > 1
             if needed:
-                estimates = {t: replace(e, influence=None) for t, e in estimates.items()}
+                estimates = {t: e.without_influence() for t, e in estimates.items()}
             error = self.bootstrap.kind if needed else outcome.error
             out[name] = replace(outcome, estimates=estimates, error=error, replicates=done, lost=lost)
         return out
 
     def _warn(
-        self, outcomes: dict[str, Outcome], run: Reductions, unsupported: float, propensities: dict[str, Any]
+        self, outcomes: dict[str, Outcome], run: Reductions, support: Support, propensities: dict[str, Any]
     ) -> None:
         names = run.weighted_names
-        if unsupported > 0 and names:
-            _tell(
-                f"An estimated {100 * unsupported:.2g} % of the policy's runs want a set of groups that no row has "
-                "recorded. The weighted estimates leave these runs out; see result.support.sets.",
-                SupportWarning,
-            )
+        if names or DIRECT in outcomes:
+            for text in support.warnings:
+                _tell(f"{text} See result.support.", SupportWarning)
         for name in names:
             outcome = outcomes[name]
             if outcome.clipped:
@@ -251,10 +258,20 @@ def _tell(message: str, category: type[Warning]) -> None:
     warnings.warn(message, category, stacklevel=5)
 
 
-class _Silent:
+def checked_thresholds(thresholds: Any) -> SupportThresholds:
+    """Refuse anything but thresholds."""
+    if thresholds is None:
+        return SupportThresholds()
+    if not isinstance(thresholds, SupportThresholds):
+        raise TypeError(f"'thresholds' must be an afape.SupportThresholds, not {thresholds!r}.")
+    return thresholds
+
+
+class Silent:
     """Stands in for the classifier where only the policy's way matters."""
 
     def predict(self, values: Floats, acquired: Bools) -> Ints:
+        """The first class."""
         return np.zeros(len(values), dtype=np.intp)
 
 
@@ -279,7 +296,7 @@ def name_of(thing: Any) -> str:
     return type(thing).__name__ if " object at 0x" in text or len(text) > 80 else text
 
 
-def _propensity_specs(propensity: Any) -> dict[str, KnownPropensity | LearnedPropensity]:
+def propensity_specs(propensity: Any) -> dict[str, KnownPropensity | LearnedPropensity]:
     """Suffix of the estimators' names for each propensity asked for."""
     listed = list(propensity) if isinstance(propensity, list | tuple) else [propensity]
     for p in listed:

@@ -1,7 +1,9 @@
 """Estimators: each reduces the walk's tables to estimates with influence values."""
 
+from .bounds import BoundedEstimator, Bounds, bounded_values
 from .dm import DirectMethod
 from .drl import DoublyRobust
+from .endings import Endings
 from .estimate import TARGETS, Estimate, Outcome
 from .ipw import InverseProbability
 from .plain import RunCosts
@@ -11,8 +13,11 @@ from .weights import View, WeightedStates
 
 __all__ = [
     "TARGETS",
+    "BoundedEstimator",
+    "Bounds",
     "DirectMethod",
     "DoublyRobust",
+    "Endings",
     "Estimate",
     "InverseProbability",
     "Outcome",
@@ -22,4 +27,5 @@ __all__ = [
     "View",
     "WeightedEstimator",
     "WeightedStates",
+    "bounded_values",
 ]

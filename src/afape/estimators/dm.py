@@ -8,6 +8,7 @@ from ..arrays import Floats
 from ..data import Retrospective
 from ..nuisance.values import ACQUISITION, MISCLASSIFICATION, TableValues
 from ..walk import WalkTable
+from .bounds import bounded
 from .estimate import Estimate, Outcome
 
 __all__ = ["DirectMethod"]
@@ -30,6 +31,13 @@ class DirectMethod:
         mean = row_weight[self.rows] @ values.state[self.roots] / row_weight.sum()
         paid, wrong = float(mean[ACQUISITION]), float(mean[MISCLASSIFICATION])
         return {"acquisition": paid, "misclassification": wrong, "total": paid + wrong}
+
+    def bounds(
+        self, least: TableValues, largest: TableValues, unsupported: float, rows: str, confidence: float
+    ) -> Outcome:
+        """Bounds, from action values in which runs into unsupported sets cost the least and the most."""
+        low, high = (self.outcome(values, rows, confidence) for values in (least, largest))
+        return bounded(low, high, unsupported)
 
     def outcome(self, values: TableValues, rows: str, confidence: float) -> Outcome:
         """Estimates without standard errors; the bootstrap adds them."""

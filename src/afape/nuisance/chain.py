@@ -10,6 +10,7 @@ from scipy.special import expit
 
 from ..arrays import Bools, Floats, Ints, every, row_dot
 from ..data import Retrospective
+from ..support import SupportMap
 from ..walk.sets import lines_of
 from .fitting import fit_weighted
 from .logistic import LogisticFit, fit_logistic, log_odds_variance, logistic_design
@@ -31,6 +32,9 @@ class Factor:
     def __init__(self, owner: ChainPropensity, earlier: tuple[int, ...], group: int) -> None:
         self.eligible = every(owner.data.recorded[:, list(earlier)]) if earlier else None  # None: all rows
         self.outcome = owner.data.recorded[:, group]
+        if owner.unsupported:  # rows that can never show the outcome would pull the model away from those that can
+            lacking = owner.unsupported.lacking(np.isin(np.arange(owner.data.problem.n_groups), (*earlier, group)))
+            self.eligible = ~lacking if self.eligible is None else self.eligible & ~lacking
         self.owner, self.key = owner, (earlier, group)
         n_folds = owner.n_folds
         self.constant = np.full(n_folds, np.nan)  # where the rows show one class only
@@ -138,6 +142,7 @@ class ChainPropensity:
     """
 
     learned = True
+    unsupported: SupportMap | None = None  # where sets have no support; their factors are fitted elsewhere
 
     def __init__(
         self,
@@ -204,6 +209,12 @@ class ChainPropensity:
         new = copy(self)
         new.factors, new.row_weight, new.base = {}, row_weight, self
         new.outside = new._outside()
+        return new
+
+    def excluding(self, unsupported: SupportMap) -> ChainPropensity:
+        """Learn each factor from the rows in which its set is supported."""
+        new = copy(self)
+        new.factors, new.unsupported, new.base, new._answer = {}, unsupported, None, None
         return new
 
     def _outside(self) -> list[Ints]:
