@@ -95,7 +95,7 @@ class Positivity:
             blamed = view.unsupported.blame(table.row[roots], table.sets | view.adjust, table.set_index[roots])
             total += tally(blamed + 1, weight[roots], len(total))
             weight[roots] = 0.0
-            sets, index = unique_sets(table.edge_targets(self.data.problem.free))
+            sets, index = table.edge_sets(self.data.problem.free)
             state = table.edge_state
             blamed = view.unsupported.blame(table.row[state], sets | view.adjust, index)
             total += tally(blamed + 1, weight[state] * table.reach[state] * table.edge_probability, len(total))
@@ -116,12 +116,15 @@ def _unrecorded(table: WalkTable, data: Retrospective, adjust: Bools) -> Iterato
         yield table.row[roots], table.sets | adjust, table.set_index[roots]
     if not adjust.all():
         edges = np.flatnonzero(~table.edge_available & (table.reach[table.edge_state] > 0))
-        sets, index = unique_sets(table.edge_targets(data.problem.free)[edges])
-        yield table.row[table.edge_state[edges]], sets | adjust, index
+        sets, index = table.edge_sets(data.problem.free)
+        yield table.row[table.edge_state[edges]], sets | adjust, index[edges]
 
 
 def wanted_sets(tables: Iterable[WalkTable], data: Retrospective) -> Bools:
     """Distinct sets that the policy wants somewhere, (u, G)."""
-    found = [unique_sets(t.edge_targets(data.problem.free)[t.reach[t.edge_state] > 0])[0] for t in tables]
+    found = []
+    for table in tables:
+        sets, index = table.edge_sets(data.problem.free)
+        found.append(sets[np.unique(index[table.reach[table.edge_state] > 0])])
     nothing = np.zeros((1, data.problem.n_groups), dtype=bool)
     return unique_sets(np.concatenate([nothing, *found]))[0]

@@ -11,7 +11,6 @@ from ..data import Retrospective
 from ..nuisance.values import ACQUISITION, MISCLASSIFICATION, TableValues
 from ..support import SupportMap
 from ..walk import FREE, WalkTable
-from ..walk.sets import unique_sets
 
 __all__ = ["Endings", "Ends", "unsupported_edges"]
 
@@ -108,5 +107,5 @@ class Endings:
 
 def unsupported_edges(table: WalkTable, data: Retrospective, unsupported: SupportMap, adjust: Bools) -> Bools:
     """Edges that lead to an unsupported set, recorded or not."""
-    sets, index = unique_sets(table.edge_targets(data.problem.free))
+    sets, index = table.edge_sets(data.problem.free)
     return unsupported.lacks(table.row[table.edge_state], sets | adjust, index)

@@ -12,7 +12,6 @@ import pandas as pd
 from ..arrays import Bools, Floats, Ints, every, tally
 from ..data import Retrospective
 from ..walk import FREE, WalkTable
-from ..walk.sets import unique_sets
 from .advice import advice_on, findings_on, violation_table
 from .endings import unsupported_edges
 from .weights import View, WeightedStates
@@ -117,8 +116,7 @@ class SupportReduction:
         flow = np.zeros(len(table.row))
         flow[weighted.lines] = weighted.weight * table.reach[weighted.lines]
         self.followed += tally(table.row[weighted.lines], table.stop_flow[weighted.lines], len(data))
-        targets = table.edge_targets(data.problem.free)
-        target, index = unique_sets(targets)
+        target, index = table.edge_sets(data.problem.free)
         along = flow[table.edge_state] * table.edge_probability
         for u, amount in enumerate(tally(index, along, len(target))):
             self._of(target[u]).wanted += float(amount)
