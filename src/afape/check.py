@@ -92,11 +92,11 @@ def check_support(
     everything: Bools = np.ones(data.problem.n_groups, dtype=bool)
     semi = positivity.view(learned, ~everything, wanted, lambda: held)
     miss = positivity.view(learned, everything, everything[None], lambda: held)
-    reduction = SupportReduction(data)
+    reduction = SupportReduction(data, limits)
     for table in held:
         reduction.add(table, semi.weigh(table), semi)
     names = tuple(data.columns[j] for j in given)
-    support = reduction.result(pd.DataFrame(columns=_ESTIMATORS), semi, miss, names, limits)
+    support = reduction.result(pd.DataFrame(columns=_ESTIMATORS), semi, miss, names)
     for text in support.warnings:
         warnings.warn(text, SupportWarning, stacklevel=2)
     return support

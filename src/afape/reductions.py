@@ -88,7 +88,7 @@ class Reductions:
         self.valued = DIRECT in names or bool(self.doubly_robust)
         self.keep = keep or self.valued
         # Support speaks of the semi-offline view; weights computed for an estimator serve it as well.
-        self.support = SupportReduction(data)
+        self.support = SupportReduction(data, positivity.thresholds)
         self._support_name = "ipw-semi" + next(iter(propensities))
         self.table: WalkTable | None = None
         self.values: dict[str, Pair] = {}  # by suffix

@@ -187,7 +187,7 @@ class Task:
             outcomes = self._with_replicates(outcomes, replicates)
         given = tuple(self.data.columns[j] for j in self.given)
         weights = _weight_table(outcomes, run.weighted_names)
-        support = run.support.result(weights, *run.support_views(), given, self.positivity.thresholds)
+        support = run.support.result(weights, *run.support_views(), given)
         self._warn(outcomes, run, support, propensities)
         return Evaluation(outcomes, support, name, name_of(self.classifier), repr(self.missingness), self.confidence)
 

@@ -47,16 +47,20 @@ def findings_on(
     sets: pd.DataFrame,
     unsupported: SupportMap,
     share: float,
-    heaviest: Sequence[float],
+    worst: Sequence[tuple[float, float]],
     columns: Sequence[str],
     thresholds: SupportThresholds,
 ) -> tuple[str, ...]:
-    """What is below a threshold."""
+    """What is below a threshold.
+
+    ``worst`` holds, for each set, the largest share of one row in its weight, and the share of the rows that want it and
+    do not have it in which the model calls it too improbable.
+    """
     told = []
     if share > 0:
         what = _unsupported_sets(data, sets, unsupported, columns)
         told.append(f"An estimated {percent(share)} of the policy's runs want a set of groups that {what}.")
-    for line, heavy in zip(sets.to_dict("records"), heaviest, strict=True):
+    for line, (heavy, small) in zip(sets.to_dict("records"), worst, strict=True):
         rows, name, wanted = line["rows_recorded"], line["set"], line["wanted"]
         if wanted < thresholds.wanted or rows == 0 or name.startswith("("):
             continue
@@ -65,7 +69,12 @@ def findings_on(
         elif 0 < line["ess"] < thresholds.effective_rows:
             told.append(f"The rows that have {name!r} are worth no more than {line['ess']:.1f} rows after weighting.")
         elif heavy > thresholds.weight:
-            told.append(f"One row carries {100 * heavy:.0f} % of the weight of {name!r}.")
+            told.append(f"One row carries {percent(heavy)} of the weight of {name!r}.")
+        elif small > thresholds.small:
+            told.append(
+                f"The propensity model calls {name!r} less probable than {thresholds.propensity:g} in {percent(small)} of the "
+                "rows that want it and do not have it."
+            )
     return tuple(told)
 
 
@@ -102,7 +111,7 @@ def advice_on(
     violations = unsupported.violations
     if violations:
         out.append(_drop(data, violations))
-        out += _together(data, violations)
+        out += _together(data, violations, columns)
         out += [_restrict(data, v, columns) for v in violations if v.terms][:_TOLD]
         out.append("Or read the bounds: ipw-semi, dm-semi and drl-semi give them in place of an estimate.")
     semi, miss = (views[views["view"] == name].iloc[0] for name in ("semi-offline", "missing-data"))
@@ -130,17 +139,18 @@ def _drop(data: Retrospective, violations: Sequence[Violation]) -> str:
     return f"Drop {word} {' and '.join(dropped)} from the policy and the rest is supported."
 
 
-def _together(data: Retrospective, violations: Sequence[Violation]) -> list[str]:
+def _together(data: Retrospective, violations: Sequence[Violation], columns: Sequence[str]) -> list[str]:
     """Groups that are recorded, but not with each other."""
     out = []
     for v in violations:
+        place = v.where(columns)
         groups = np.flatnonzero(v.required)
         apart = data.recorded[v.rows][:, groups].any(axis=0).all()
         if len(groups) > 1 and v.n_recorded == 0 and apart:
             listed = " and ".join(repr(data.problem.group_names[g]) for g in groups)
             out.append(
-                f"{listed} are recorded, but never all of them in one row: let the policy choose among them, or, where they "
-                "are one test under several names, merge them into one group."
+                f"{listed} are recorded, but never all of them in one row{f' with {place}' if place else ''}: let the policy "
+                "choose among them, or, where they are one test under several names, merge them into one group."
             )
     return out[:_TOLD]
 

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from itertools import combinations
-from typing import Any
 
 import numpy as np
 import pandas as pd
 
 from ..arrays import Bools, Floats, Ints, every, tally
 from ..data import Retrospective
+from ..support import SupportThresholds
 from ..walk import FREE, WalkTable
 from .advice import advice_on, findings_on, violation_table
 from .endings import unsupported_edges
@@ -90,6 +90,8 @@ class _SetTally:
     weight: float = 0.0
     squares: float = 0.0
     heaviest: float = 0.0
+    asked: int = 0  # wanted but not recorded, and looked at
+    small: int = 0  # of these, with a propensity below the threshold
 
 
 class SupportReduction:
@@ -99,10 +101,12 @@ class SupportReduction:
     ----------
     data : Retrospective
         Records.
+    thresholds : SupportThresholds
+        What counts as too little.
     """
 
-    def __init__(self, data: Retrospective) -> None:
-        self.data = data
+    def __init__(self, data: Retrospective, thresholds: SupportThresholds) -> None:
+        self.data, self.thresholds = data, thresholds
         self.sets: dict[bytes, _SetTally] = {}
         self.acquired = np.zeros(data.problem.n_groups)
         self.sampled = 0
@@ -158,28 +162,26 @@ class SupportReduction:
         p = view.propensity.probability(table.row[table.edge_state[edges]], target, index[edges])
         smallest = np.full(len(target), np.inf)
         np.minimum.at(smallest, index[edges], p)
+        asked = np.bincount(index[edges], minlength=len(target))
+        small = np.bincount(index[edges][p < self.thresholds.propensity], minlength=len(target))
         for u in np.unique(index[edges]):
             found = self._of(target[u])
             found.smallest = min(found.smallest, float(smallest[u]))
+            found.asked += int(asked[u])
+            found.small += int(small[u])
 
     def _of(self, required: Bools) -> _SetTally:
         return self.sets.setdefault(required.tobytes(), _SetTally())
 
-    def result(
-        self, estimators: pd.DataFrame, semi: View, miss: View, columns: tuple[str, ...], thresholds: Any
-    ) -> Support:
+    def result(self, estimators: pd.DataFrame, semi: View, miss: View, columns: tuple[str, ...]) -> Support:
         """Diagnostics over all chunks; ``columns`` are the names of X_o, in which regions are told."""
         sets, never = self._set_table()
         unsupported = min(max(self.lost, never), 1.0)
         violations = violation_table(self.data, semi.unsupported, columns)
         views = self._view_table(unsupported, miss)
         pairs = self._pair_table()
-        told = (
-            sets,
-            semi.unsupported,
-            unsupported,
-            [self.sets[k].heaviest / max(self.sets[k].weight, 1e-300) for k in self._order],
-        )
+        tallies = [self.sets[key] for key in self._order]
+        worst = [(t.heaviest / max(t.weight, 1e-300), t.small / max(t.asked, 1)) for t in tallies]
         return Support(
             sets,
             unsupported,
@@ -190,7 +192,7 @@ class SupportReduction:
             pairs,
             views,
             violations,
-            findings_on(self.data, *told, columns, thresholds),
+            findings_on(self.data, sets, semi.unsupported, unsupported, worst, columns, self.thresholds),
             advice_on(self.data, semi.unsupported, views, columns),
         )
 

@@ -27,8 +27,11 @@ class SupportThresholds:
         Warn where one row carries more than this share of all the weight of a set.
     effective_rows : float
         Warn where the weighted rows of a set are worth fewer rows than this (Kish's effective sample size).
+    small : float
+        Warn where the model puts the propensity of a set below ``propensity`` in more than this share of the rows that
+        want it and do not have it.
     wanted : float
-        The last three speak only of sets that at least this share of the policy's runs wants.
+        The last four speak only of sets that at least this share of the policy's runs wants.
     """
 
     propensity: float = 1e-3
@@ -37,6 +40,7 @@ class SupportThresholds:
     rows: int = 5
     weight: float = 0.5
     effective_rows: float = 5.0
+    small: float = 0.05
     wanted: float = 0.05
 
     def __post_init__(self) -> None:
@@ -44,7 +48,7 @@ class SupportThresholds:
             value = getattr(self, field.name)
             if not isinstance(value, Real) or isinstance(value, bool) or not float(value) >= 0:
                 raise ValueError(f"{field.name!r} must be a number that is not negative, but is {value!r}.")
-        for name in ("propensity", "healthy", "share", "weight", "wanted"):
+        for name in ("propensity", "healthy", "share", "weight", "small", "wanted"):
             if getattr(self, name) > 1:
                 raise ValueError(f"{name!r} must not exceed 1, but is {getattr(self, name)!r}.")
         if not self.propensity < self.healthy:
