@@ -187,6 +187,7 @@ def test_evaluate_reports_the_same(half):
     assert (support.warnings, support.advice) == (result.support.warnings, result.support.advice)
 
 
+@pytest.mark.filterwarnings("ignore::afape.NormalizerWarning")
 def test_thresholds_can_be_set(half):
     strict = SupportThresholds(rows=5000, wanted=0.01)
     with pytest.warns(afape.SupportWarning, match=r"runs want 'ecg', but no more than \d+ rows have it"):
@@ -195,9 +196,33 @@ def test_thresholds_can_be_set(half):
     with pytest.warns(afape.SupportWarning, match="are worth no more than"):
         afape.check_support(half, afape.FixedOrder(["ecg"]), afape.MCAR(), thresholds=strict)
     lax = SupportThresholds(share=0.9)
-    with warnings.catch_warnings():
-        warnings.simplefilter("error")
-        assert afape.check_support(half, afape.AcquireAll(), afape.MAR(given=["age"]), thresholds=lax).holds
+    with pytest.warns(afape.SupportWarning, match=r"'lactate' .* Estimates ignore them\."):
+        result = afape.evaluate(
+            half,
+            afape.AcquireAll(),
+            type("Zero", (), {"predict": lambda self, values, acquired: np.zeros(len(values), dtype=int)})(),
+            missingness=afape.MAR(given=["age"]),
+            thresholds=lax,
+            estimators=["ipw-semi"],
+        )
+    assert not isinstance(result["ipw-semi"]["total"], afape.Bounds)
+
+
+class Seldom:
+    """Wants the second group three times in two thousand."""
+
+    def probabilities(self, values, acquired):
+        out = np.zeros((len(values), acquired.shape[1] + 1))
+        out[:, 1] = np.where(acquired[:, 1], 0.0, 0.0015)
+        out[:, -1] = 1 - out[:, 1]
+        return out
+
+
+def test_what_few_runs_want_is_named_and_not_bounded(half):
+    with pytest.warns(afape.SupportWarning, match=r"0\.07\d % of .* 'lactate' .* with age < .* Estimates ignore them"):
+        support = afape.check_support(half, Seldom(), afape.MAR(given=["age"]))
+    assert support.violations["set"].tolist() == ["lactate"]
+    assert not support.holds
 
 
 def test_supersets_of_the_unsupported_are_unsupported(half):

@@ -55,10 +55,10 @@ class Positivity:
         view = View(propensity, self.data.recorded, adjust)
         while found:
             view = View(propensity.excluding(found), self.data.recorded, adjust, found)
-            kept = found.having(self._shares(view, tables()), self.thresholds.share)
+            kept = found.having(*self._shares(view, tables()), self.thresholds.share)
             if len(kept.violations) == len(found.violations):
                 return View(view.propensity, view.recorded, adjust, kept)
-            found, view = kept, View(propensity, self.data.recorded, adjust)
+            found, view = kept, View(propensity, self.data.recorded, adjust, kept)
         return view
 
     def _known(self, propensity: BoundKnownPropensity, adjust: Bools, tables: Tables) -> SupportMap:
@@ -84,9 +84,10 @@ class Positivity:
             found.append(Violation(required, mask, n_recorded, known=True))
         return SupportMap(tuple(sorted(found, key=lambda v: (int(v.required.sum()), v.required.tobytes()))))
 
-    def _shares(self, view: View, tables: Iterable[WalkTable]) -> Floats:
-        """Share of the runs that meets each violation first."""
-        total = np.zeros(len(view.unsupported.violations) + 1)
+    def _shares(self, view: View, tables: Iterable[WalkTable]) -> tuple[Floats, Floats]:
+        """Share of the runs that meets each violation first, and that wants its set anywhere."""
+        violations = view.unsupported.violations
+        total, wanted = np.zeros(len(violations) + 1), np.zeros(len(violations))
         for table in tables:
             weighted = view.weigh(table)
             weight = np.zeros(len(table.row))
@@ -98,8 +99,12 @@ class Positivity:
             sets, index = table.edge_sets(self.data.problem.free)
             state = table.edge_state
             blamed = view.unsupported.blame(table.row[state], sets | view.adjust, index)
-            total += tally(blamed + 1, weight[state] * table.reach[state] * table.edge_probability, len(total))
-        return total[1:] / len(self.data)
+            flow = weight[state] * table.reach[state] * table.edge_probability
+            total += tally(blamed + 1, flow, len(total))
+            for v, violation in enumerate(violations):
+                before, after = (every(s | view.adjust | ~violation.required) for s in (table.sets, sets))
+                wanted[v] += flow @ (after[index] & ~before[table.set_index[state]])
+        return total[1:] / len(self.data), wanted / len(self.data)
 
 
 def _note(rows: dict[bytes, Bools], row: Ints, sets: Bools, index: Ints, below: Bools, n: int) -> None:

@@ -26,7 +26,7 @@ def violation_table(data: Retrospective, unsupported: SupportMap, columns: Seque
             "rows_recorded": v.n_recorded,
             "unsupported": v.share,
         }
-        for v in sorted(unsupported.violations, key=lambda v: -v.share)
+        for v in sorted((*unsupported.violations, *unsupported.minor), key=lambda v: -v.share)
     ]
     return pd.DataFrame(lines, columns=["set", "where", "rows", "rows_recorded", "unsupported"])
 
@@ -57,9 +57,15 @@ def findings_on(
     do not have it in which the model calls it too improbable.
     """
     told = []
-    if share > 0:
+    if share > 0 and (unsupported or not unsupported.minor):
         what = _unsupported_sets(data, sets, unsupported, columns)
         told.append(f"An estimated {percent(share)} of the policy's runs want a set of groups that {what}.")
+    if unsupported.minor:
+        ignored = percent(sum(v.share for v in unsupported.minor))
+        what = _unsupported_sets(data, sets, SupportMap(unsupported.minor), columns)
+        told.append(
+            f"An estimated {ignored} of the policy's runs want a set of groups that {what}. Estimates ignore them."
+        )
     for line, (heavy, small) in zip(sets.to_dict("records"), worst, strict=True):
         rows, name, wanted = line["rows_recorded"], line["set"], line["wanted"]
         if wanted < thresholds.wanted or rows == 0 or name.startswith("("):

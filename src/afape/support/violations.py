@@ -14,6 +14,7 @@ from .regions import Region, RegionScan, Term
 
 __all__ = ["SupportMap", "Violation", "find_violations"]
 
+_EDGE_RUNS, _EDGE_SHARE = 0.005, 0.01  # fewer runs, of all and of those that want the set, are taken for an edge
 _MOST_SETS = 512  # sets searched for regions, the most wanted first; beyond, only sets that no row has are found
 
 
@@ -68,9 +69,18 @@ def _words(term: Term, columns: Sequence[str]) -> str:
 
 @dataclass(frozen=True, eq=False)
 class SupportMap:
-    """Says of any row and set whether it is unsupported: so is every set that holds an unsupported one."""
+    """Says of any row and set whether it is unsupported: so is every set that holds an unsupported one.
+
+    Attributes
+    ----------
+    violations : tuple of Violation
+        What is unsupported.
+    minor : tuple of Violation
+        What so few runs meet that estimates may ignore it; to be named all the same.
+    """
 
     violations: tuple[Violation, ...] = ()
+    minor: tuple[Violation, ...] = ()
 
     def __bool__(self) -> bool:
         return bool(self.violations)
@@ -95,10 +105,20 @@ class SupportMap:
                 out |= violation.rows
         return out
 
-    def having(self, shares: Floats, least: float) -> SupportMap:
-        """Only the violations that more than this share of the runs meets."""
-        kept = [replace(v, share=float(s)) for v, s in zip(self.violations, shares, strict=True) if s > least and s > 0]
-        return SupportMap(tuple(kept))
+    def having(self, shares: Floats, wanted: Floats, least: float) -> SupportMap:
+        """Sort the violations by the share of runs that meets them.
+
+        Where a policy wants a set just beyond the edge of its region, a few rows may fall on the wrong side of the
+        estimated edge; that is no violation. ``wanted`` is the share of runs that wants the set anywhere.
+        """
+        kept: list[Violation] = []
+        minor: list[Violation] = []
+        for violation, share, total in zip(self.violations, shares, wanted, strict=True):
+            told = replace(violation, share=float(share))
+            if share <= 0 or (share < _EDGE_RUNS and share < _EDGE_SHARE * total):
+                continue
+            (kept if share > least else minor).append(told)
+        return SupportMap(tuple(kept), (*self.minor, *minor))
 
 
 def find_violations(data: Retrospective, sets: Iterable[Bools], scan: RegionScan) -> SupportMap:
