@@ -97,6 +97,7 @@ def test_interrupted_bootstrap_keeps_what_it_has(parts, monkeypatch):
     assert len(result["dm-semi"]["total"].replicates) == 5
 
 
+@pytest.mark.filterwarnings("ignore::afape.SupportWarning")
 def test_replicates_that_lose_a_set_are_counted():
     """Two rows of thirty are complete; a replicate without them has nothing to say."""
     rng = np.random.default_rng(0)

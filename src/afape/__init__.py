@@ -6,10 +6,11 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from .agents import AcquireAll, AcquireNone, DecisionRule, FixedOrder, Policy, RandomSubset
     from .bootstrap import Bootstrap
+    from .check import check_support
     from .classifiers import Classifier, ImputedClassifier
     from .comparison import Comparison, compare
     from .data import Problem, Retrospective
-    from .estimators import Estimate, Support
+    from .estimators import Bounds, Estimate, Support
     from .evaluation import evaluate, true_cost
     from .imputation import ChainedImputer, Imputer
     from .missingness import (
@@ -36,6 +37,7 @@ if TYPE_CHECKING:
     )
     from .nuisance import KnownPropensity, KnownValues, LearnedPropensity, ValueRegressor
     from .result import Evaluation, NotEstimableError
+    from .support import SupportThresholds
     from .unmeasured import Sensitivity, Tipping, sensitivity
     from .walk import WalkOptions
 
@@ -49,6 +51,7 @@ __all__ = [
     "AcquireNone",
     "AfapeWarning",
     "Bootstrap",
+    "Bounds",
     "ChainedImputer",
     "Classifier",
     "ClippedWeightsWarning",
@@ -79,12 +82,14 @@ __all__ = [
     "SeenRowsWarning",
     "Sensitivity",
     "Support",
+    "SupportThresholds",
     "SupportWarning",
     "Tipping",
     "UnrecordedColumnWarning",
     "ValueFallbackWarning",
     "ValueRegressor",
     "WalkOptions",
+    "check_support",
     "compare",
     "evaluate",
     "sensitivity",
@@ -98,7 +103,8 @@ _HOMES = {
     ".classifiers": "Classifier ImputedClassifier",
     ".comparison": "Comparison compare",
     ".data": "Problem Retrospective",
-    ".estimators": "Estimate Support",
+    ".check": "check_support",
+    ".estimators": "Bounds Estimate Support",
     ".evaluation": "evaluate true_cost",
     ".imputation": "ChainedImputer Imputer",
     ".missingness": "MAR MCAR MNAR GraphMechanism Identification IndependentMechanism LogisticMechanism MGraph",
@@ -107,6 +113,7 @@ _HOMES = {
     "UnrecordedColumnWarning InterruptedBootstrapWarning ValueFallbackWarning",
     ".nuisance": "KnownPropensity KnownValues LearnedPropensity ValueRegressor",
     ".result": "Evaluation NotEstimableError",
+    ".support": "SupportThresholds",
     ".unmeasured": "Sensitivity Tipping sensitivity",
     ".walk": "WalkOptions",
 }

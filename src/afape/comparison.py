@@ -15,10 +15,11 @@ from .agents.policy import Policy, bind
 from .arrays import Floats
 from .classifiers import Classifier
 from .data import Retrospective
-from .estimators import TARGETS, Estimate, ImputedEstimate, rubin_covariance
+from .estimators import TARGETS, Bounds, Estimate, ImputedEstimate, rubin_covariance
 from .estimators.estimate import cluster_sums
 from .missingness import MAR, MCAR, MNAR
 from .result import Evaluation
+from .support import SupportThresholds
 from .task import Task
 
 __all__ = ["Comparison", "compare"]
@@ -60,16 +61,27 @@ class Comparison:
             return {name: e[estimator][target] for name, e in self.evaluations.items()}  # says why
         return found
 
+    def _points(self, estimator: str, target: str) -> dict[str, Estimate]:
+        """Estimates that are no bounds."""
+        found = self.estimates(estimator, target)
+        points = {name: e for name, e in found.items() if not isinstance(e, Bounds)}
+        if not points:
+            raise ValueError(
+                f"{estimator!r} has only bounds for {list(found)}: they want sets that the records cannot carry. See the "
+                "table for the bounds, and the support of each policy for what can be done."
+            )
+        return points
+
     def differences(self, estimator: str = "drl-semi", target: str = "total") -> pd.DataFrame:
         """Paired differences of all pairs, with simultaneous intervals.
 
         The intervals hold for all pairs at once: their half-width is the quantile of the largest absolute
         studentised difference under the joint normal law of the estimates (max-t), which is narrower than Bonferroni's
-        because the differences are correlated. For ``mi`` it is a joint t law.
-        ``p_value`` is adjusted in the same way. Policies for which the
-        estimator has no answer are left out.
+        because the differences are correlated; where few rows carry the variance, and for ``mi``, it is a joint t law.
+        ``p_value`` is adjusted in the same way. Policies for which the estimator has no answer, or only bounds, are left
+        out; ``a - b`` of the estimates bounds their differences.
         """
-        estimates = self.estimates(estimator, target)
+        estimates = self._points(estimator, target)
         names, covariance = list(estimates), _covariance(list(estimates.values()))
         freedom = _degrees_of_freedom(list(estimates.values()))
         values = np.array([e.value for e in estimates.values()])
@@ -106,9 +118,10 @@ class Comparison:
         """Policies from cheap to dear, with the uncertainty of their rank.
 
         ``best`` is the probability of being the cheapest under the joint normal law of the estimates, ``rank_lower`` and
-        ``rank_upper`` the ranks that the simultaneous differences leave open.
+        ``rank_upper`` the ranks that the simultaneous differences leave open. Policies for which the estimator has
+        no answer, or only bounds, are left out.
         """
-        estimates = self.estimates(estimator, target)
+        estimates = self._points(estimator, target)
         names = list(estimates)
         values = np.array([e.value for e in estimates.values()])
         drawn = values + _draws(_covariance(list(estimates.values())))
@@ -207,6 +220,7 @@ def compare(
     random_state: int | None = 0,
     n_jobs: int | None = None,
     walk: Any = None,
+    thresholds: SupportThresholds | None = None,
     progress: Callable[[int, int], None] | None = None,
 ) -> Comparison:
     """Evaluate several policies on the same rows.
@@ -240,6 +254,7 @@ def compare(
         estimators=estimators,
         imputer=imputer,
         n_imputations=n_imputations,
+        thresholds=thresholds,
     )
     bound = {name: bind(policy, data.problem, f"policies[{name!r}]") for name, policy in policies.items()}
     nuisances = task.learn(bound.values())

@@ -15,6 +15,7 @@ from .estimators import Estimate, RunCosts
 from .estimators.estimate import check_confidence
 from .missingness import MAR, MCAR, MNAR
 from .result import Evaluation
+from .support import SupportThresholds
 from .task import Task, bound_options, name_of, row_identity
 from .walk import Ground, WalkOptions
 from .walk import walk as walk_rows
@@ -45,6 +46,7 @@ def evaluate(
     random_state: int | None = 0,
     n_jobs: int | None = None,
     walk: WalkOptions | None = None,
+    thresholds: SupportThresholds | None = None,
     progress: Progress | None = None,
 ) -> Evaluation:
     """Estimate what a policy would cost if it were deployed.
@@ -97,6 +99,9 @@ def evaluate(
         Processes that walk chunks of rows and refit replicates.
     walk : WalkOptions, optional
         Budgets, and how rows past them are sampled.
+    thresholds : SupportThresholds, optional
+        What counts as too little support. Where more than a negligible share of the policy's runs wants sets that the
+        records cannot carry, estimators answer with `Bounds` (see `check_support`).
     progress : callable, optional
         Called with steps done and steps to do.
 
@@ -123,6 +128,7 @@ def evaluate(
         estimators=estimators,
         imputer=imputer,
         n_imputations=n_imputations,
+        thresholds=thresholds,
     )
     bound = bind(policy, data.problem)
     return task.evaluate(bound, name_of(policy), task.learn([bound]), progress)

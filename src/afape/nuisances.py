@@ -79,8 +79,10 @@ class Nuisances:
             ignorable = decided.kind != "MNAR"
             if not decided.identified:
                 whole = None
-            elif (found := missingness.conditioning(data, everything)) and (found.groups != given.groups).any():
-                whole = found
+            else:
+                found = missingness.conditioning(data, everything)
+                same = found.label == given.label and bool((found.groups == given.groups).all())
+                whole = given if same else found
         propensities = {suffix: _bind(spec, data, given, fold, asked) for suffix, spec in specs.items()}
         if whole is None or whole is given:
             return Nuisances(given, propensities, {} if whole is None else propensities, asked, ignorable, reasons)

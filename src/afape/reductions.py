@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
+from functools import partial
 
 import numpy as np
 
@@ -12,8 +13,10 @@ from .arrays import Floats, Ints, every
 from .classifiers import Classifier, column_means
 from .data import Retrospective
 from .estimators import (
+    BoundedEstimator,
     DirectMethod,
     DoublyRobust,
+    Endings,
     InverseProbability,
     MultipleImputation,
     Outcome,
@@ -21,13 +24,19 @@ from .estimators import (
     SupportReduction,
     View,
     WeightedEstimator,
+    bounded_values,
 )
 from .imputation import Imputations
-from .nuisance import ActionValues, KnownValues, TableValues, ValueRegressor
+from .nuisance import ActionValues, BoundPropensity, KnownValues, TableValues, ValueRegressor
 from .nuisances import DIRECT, DOUBLY_ROBUST, IMPUTED, MISSING, Nuisances, base_of
+from .positivity import Positivity, wanted_sets
 from .walk import Ground, WalkOptions, WalkTable, walk
 
 __all__ = ["Recipe", "Reductions"]
+
+Pair = tuple[TableValues, TableValues]  # action values for the least and the largest cost
+
+_HELD_LINES = 2**20  # states held to be walked once; past these the rows are walked twice
 
 
 @dataclass(frozen=True, eq=False)
@@ -59,6 +68,7 @@ class Reductions:
         nuisances: Nuisances,
         recipe: Recipe,
         keep: bool,
+        positivity: Positivity,
     ) -> None:
         self.data, self.policy, self.classifier, self.names, self.recipe = data, policy, classifier, names, recipe
         self.nuisances = nuisances
@@ -71,35 +81,65 @@ class Reductions:
         if "cc" in names:
             self.plain["cc"] = RunCosts(data, only=data.complete, row_weight=weight)
         self.imputed = MultipleImputation(data, recipe.imputations, weight) if IMPUTED in names else None
-        formula = InverseProbability(problem.prices, recipe.normalize, recipe.acquisition_weight)
-        self.weighted: dict[str, WeightedEstimator] = {}
-        everything = np.ones(problem.n_groups, dtype=bool)
-        adjusted, complete = (
-            {suffix: View(p, data.recorded, adjust) for suffix, p in propensities.items()}
-            for propensities, adjust in (
-                (nuisances.propensities, nuisances.given.gaps),
-                (nuisances.complete, everything),
-            )
-        )
-        self.views: dict[str, View] = {}
-        for name in names:
-            base = base_of(name)
-            if name not in (*self.plain, IMPUTED):
-                views = complete if base == MISSING else adjusted
-                # The direct method of the semi-offline view weighs nothing, so that any propensity will do.
-                self.views[name] = views.get(name.removeprefix(base)) or next(iter(views.values()))
-            if name in self.views and base not in (*DIRECT, *DOUBLY_ROBUST):
-                self.weighted[name] = WeightedEstimator(data, self.views[name], formula, weight)
+        self.positivity = positivity
+        self._formula = InverseProbability(problem.prices, recipe.normalize, recipe.acquisition_weight)
+        self.weighted: dict[str, WeightedEstimator | BoundedEstimator] = {}
+        self.views: dict[str, View] = {}  # by the name of the estimator
         self.valued = any(base_of(name) in (*DIRECT, *DOUBLY_ROBUST) for name in names)
         self.keep = keep or self.valued
         # Support speaks of the semi-offline or hybrid view; weights computed for an estimator serve it as well.
-        self.support = SupportReduction(data)
-        self._support_view = next(iter(adjusted.values()))
+        self.support = SupportReduction(data, positivity.thresholds, nuisances.given.gaps)
+        self._support_views: tuple[View, View | None] | None = None
         self.table: WalkTable | None = None
-        self.valued_table: WalkTable | None = None  # rows that have everything given recorded
-        self.values: TableValues | None = None
+        self.valued_table: WalkTable | None = None  # rows of which something is known or at least bounded
+        self.values: dict[str, Pair] = {}  # by suffix
         self.direct: dict[str, DirectMethod] = {}
         self.fallbacks = 0
+
+    def _make_views(self, tables: list[WalkTable] | None, again: Callable[[], Iterator[WalkTable]]) -> None:
+        """Search for what is unsupported, and set up the estimators: those that meet it answer with bounds."""
+        nuisances, everything = self.nuisances, np.ones(self.data.problem.n_groups, dtype=bool)
+
+        def held() -> Iterator[WalkTable]:
+            return again() if tables is None else iter(tables)
+
+        wanted = wanted_sets(held(), self.data)
+        adjusted = {
+            suffix: self.positivity.view(p, nuisances.given.gaps, wanted, held)
+            for suffix, p in nuisances.propensities.items()
+        }
+        complete = {
+            suffix: self.positivity.view(p, everything, everything[None], held)
+            for suffix, p in nuisances.complete.items()
+        }
+        self._support_views = next(iter(adjusted.values())), next(iter(complete.values()), None)
+        for name in self.names:
+            base = base_of(name)
+            if name not in (*self.plain, IMPUTED):
+                self.views[name] = (complete if base == MISSING else adjusted)[_suffix(name)]
+            if name in self.views and base not in (*DIRECT, *DOUBLY_ROBUST):
+                self.weighted[name] = self._estimator(self.views[name], self._priced)
+
+    def _priced(self, endings: Endings | None) -> InverseProbability:
+        if endings is None:
+            return self._formula
+        return InverseProbability(self._formula.prices, self.recipe.normalize, self.recipe.acquisition_weight, endings)
+
+    def _estimator(
+        self, view: View, formula: Callable[[Endings | None], InverseProbability | DoublyRobust]
+    ) -> WeightedEstimator | BoundedEstimator:
+        data, weight = self.data, self.recipe.row_weight
+        if not view.unsupported:
+            return WeightedEstimator(data, view, formula(None), weight)
+        both = [Endings(data, view.unsupported, view.adjust, largest) for largest in (False, True)]
+        least, largest = (WeightedEstimator(data, view, formula(e), weight) for e in both)
+        return BoundedEstimator(least, largest, both[0])
+
+    @property
+    def support_views(self) -> tuple[View, View | None]:
+        """The views that support speaks of, with the first propensity: semi-offline or hybrid, and missing-data."""
+        assert self._support_views is not None, "the walk comes first"
+        return self._support_views
 
     @property
     def weighted_names(self) -> list[str]:
@@ -123,14 +163,27 @@ class Reductions:
             if progress is not None:
                 progress(done)
 
-        kept = []
         ground = Ground.recorded(data, self.policy, self.classifier)
+        kept: list[WalkTable] | None = []
+        lines = 0
         for table in walk(ground, None, options, seed, n_jobs):
-            self._reduce(table)
-            if self.keep:
+            for name, costs in self.plain.items():
+                if name != "imp-mean":
+                    costs.add(table)
+            lines += len(table.row)
+            if kept is not None:
                 kept.append(table)
+                if lines > _HELD_LINES and not self.keep:
+                    kept = None
             told(table)
-        if self.keep:
+
+        def again() -> Iterator[WalkTable]:
+            return walk(ground, None, options, seed, n_jobs)
+
+        self._make_views(kept, again)
+        for table in again() if kept is None else kept:
+            self._reduce(table)
+        if self.keep and kept is not None:
             self.table = WalkTable.concatenate(kept)
             kept.clear()
         if ground.rooted and "blocking" in self.plain:
@@ -151,44 +204,71 @@ class Reductions:
             self._learn_values()
 
     def _reduce(self, table: WalkTable) -> None:
-        for name, costs in self.plain.items():
-            if name != "imp-mean":
-                costs.add(table)
-        states = None
+        states, (view, _) = None, self.support_views
         for estimator in self.weighted.values():
             weighted = estimator.view.weigh(table)
             estimator.add(table, weighted)
-            if estimator.view is self._support_view:
+            if estimator.view is view:
                 states = weighted
-        self.support.add(table, states or self._support_view.weigh(table))
+        self.support.add(table, states or view.weigh(table), view)
 
     def _learn_values(self) -> None:
-        usable, recipe = self.nuisances.given.usable(self.data), self.recipe
-        table = self._table if usable is None else self._table.without(np.flatnonzero(~usable))
+        recipe, table = self.recipe, self._rows_with_a_say()
         self.valued_table = table
         self.values = self._values(None)
-        formula = DoublyRobust(self.values, recipe.normalize)
         for name in self.names:
+            view = self.views.get(name)
+            if view is None or base_of(name) not in (*DIRECT, *DOUBLY_ROBUST):
+                continue
             if base_of(name) in DIRECT:
-                self.direct[name] = DirectMethod(
-                    self.data, table, self.views[name], recipe.normalize, recipe.row_weight
-                )
-            elif base_of(name) in DOUBLY_ROBUST:
-                estimator = WeightedEstimator(self.data, self.views[name], formula, recipe.row_weight)
-                estimator.add(table, estimator.view.weigh(table))
-                self.weighted[name] = estimator
+                self.direct[name] = DirectMethod(self.data, table, view, recipe.normalize, recipe.row_weight)
+                continue
+            estimator = self._estimator(view, partial(self._doubly_robust, self.values[_suffix(name)]))
+            estimator.add(table, estimator.view.weigh(table))
+            self.weighted[name] = estimator
+
+    def _rows_with_a_say(self) -> WalkTable:
+        """The table without rows that lack what is given, unless they stand for themselves within bounds."""
+        usable, table = self.nuisances.given.usable(self.data), self._table
+        if usable is None:
+            return table
+        roots = table.at_depth_zero()
+        view, _ = self.support_views
+        kept = usable.copy()
+        kept[roots.row[view.lacks(roots)]] = True
+        return table.without(np.flatnonzero(~kept))
+
+    def _doubly_robust(self, values: Pair, endings: Endings | None) -> DoublyRobust:
+        largest = endings is not None and endings.largest
+        return DoublyRobust(values[largest], self.recipe.normalize, endings)
 
     @property
     def _table(self) -> WalkTable:
         assert self.table is not None, "the walk comes first"
         return self.table
 
-    def _values(self, row_weight: Floats | None) -> TableValues:
+    def _values(self, row_weight: Floats | None) -> dict[str, Pair]:
+        """Action values for the least and the largest cost of what is unsupported; the same where nothing is."""
+        plain: TableValues | None = None
+        out: dict[str, Pair] = {}
+        valued = {_suffix(n): v for n, v in self.views.items() if base_of(n) in (*DIRECT, *DOUBLY_ROBUST)}
+        for suffix, view in valued.items():
+            if view.unsupported:
+                both = (Endings(self.data, view.unsupported, view.adjust, largest) for largest in (False, True))
+                least, largest = (self._values_with(endings, row_weight) for endings in both)
+                out[suffix] = least, largest
+            else:
+                plain = self._values_with(None, row_weight) if plain is None else plain
+                out[suffix] = plain, plain
+        return out
+
+    def _values_with(self, endings: Endings | None, row_weight: Floats | None) -> TableValues:
         recipe, given, table = self.recipe, self.nuisances.given, self.valued_table
         assert table is not None, "the walk comes first"
-        columns = given.columns(self.data)
+        columns, usable = given.columns(self.data), given.usable(self.data)
         if isinstance(recipe.values, KnownValues):
-            return recipe.values.values(self.data, table, columns)
+            known = recipe.values.values(self.data, table, columns)
+            return known if endings is None else endings.bound(known, table)
         learned = ActionValues(
             self.data,
             table,
@@ -198,46 +278,73 @@ class Reductions:
             recipe.augment_label or given.label,  # values of a label that decides what is recorded need it
             row_weight,
             averaged=None if recipe.row_weight is None else recipe.row_weight > 0,
+            fixed=None if endings is None else endings.fixed(table),
+            usable=usable,
         )
         found = learned.values()
+        if endings is not None:
+            endings.start(found, table)
         if row_weight is None:
             self.fallbacks = learned.fallbacks
         return found
 
     def outcomes(self, rows: str, confidence: float) -> dict[str, Outcome]:
         """Estimates of every estimator, in the order asked for."""
-        reductions: dict[str, RunCosts | WeightedEstimator] = {**self.plain, **self.weighted}
+        reductions: dict[str, RunCosts | WeightedEstimator | BoundedEstimator] = {**self.plain, **self.weighted}
         out = {name: reduction.outcome(rows, confidence) for name, reduction in reductions.items()}
         for name, direct in self.direct.items():
-            assert self.values is not None
-            out[name] = direct.outcome(self.values, rows, confidence)
+            least, largest = self._direct_values(name, self.values)
+            if least is largest:
+                out[name] = direct.outcome(least, rows, confidence)
+            else:
+                out[name] = direct.bounds(least, largest, self.support.lost, rows, confidence)
         if self.imputed is not None:
             out[IMPUTED] = self.imputed.outcome(rows, confidence)
         return {name: out[name] for name in self.names}
 
+    def _direct_values(self, name: str, values: dict[str, Pair]) -> Pair:
+        """Values for the direct method: known ones need no support, learned ones are bounded where there is none."""
+        if isinstance(self.recipe.values, KnownValues) and not self.views[name].adjust.any():
+            known = self._values_with(None, None)
+            return known, known
+        return values[_suffix(name)]
+
     def replicate(self, row_weight: Floats) -> dict[str, dict[str, float]]:
         """Every estimate with these row weights, nuisances learned again."""
-        refitted = self.nuisances.refitted(row_weight)
-        views = {
-            name: View(refitted[id(view.propensity)], view.recorded, view.adjust) for name, view in self.views.items()
-        }
-        return self._replicate(row_weight, views, self._values(row_weight) if self.valued else None)
+        refitted: dict[int, BoundPropensity] = {}
+        for view in self.views.values():
+            if id(view.propensity) not in refitted:
+                refitted[id(view.propensity)] = view.propensity.refit(row_weight)
+        views = {name: replace(view, propensity=refitted[id(view.propensity)]) for name, view in self.views.items()}
+        return self._replicate(row_weight, views, self._values(row_weight) if self.valued else {})
 
     def replicate_frozen(self, row_weight: Floats) -> dict[str, dict[str, float]]:
         """Every estimate with these row weights, nuisances as they are."""
         return self._replicate(row_weight, self.views, self.values)
 
     def _replicate(
-        self, row_weight: Floats, views: dict[str, View], values: TableValues | None
+        self, row_weight: Floats, views: dict[str, View], values: dict[str, Pair]
     ) -> dict[str, dict[str, float]]:
         used = row_weight if self.recipe.row_weight is None else row_weight * self.recipe.row_weight
         out = {name: costs.replicate(row_weight) for name, costs in self.plain.items()}
         for name, estimator in self.weighted.items():
-            table, formula = self._table, estimator.formula
-            if values is not None and self.valued_table is not None and isinstance(formula, DoublyRobust):
-                table, formula = self.valued_table, DoublyRobust(values, self.recipe.normalize)
-            out[name] = estimator.replicate(table, views[name], used, formula)
-        if values is not None:
-            for name, direct in self.direct.items():
-                out[name] = direct.replicate(values, used, views[name])
+            table, formulas = self._table, [part.formula for part in estimator.parts]
+            if base_of(name) in DOUBLY_ROBUST:
+                assert self.valued_table is not None
+                table = self.valued_table
+                formulas = [
+                    self._doubly_robust(values[_suffix(name)], f.endings)  # type: ignore[attr-defined]
+                    for f in formulas
+                ]
+            out[name] = estimator.replicate(table, views[name], used, *formulas)
+        for name, direct in self.direct.items():
+            least, largest = self._direct_values(name, values)
+            found = direct.replicate(least, used, views[name])
+            out[name] = (
+                found if least is largest else bounded_values(found, direct.replicate(largest, used, views[name]))
+            )
         return out
+
+
+def _suffix(name: str) -> str:
+    return name.removeprefix(base_of(name))

@@ -9,9 +9,13 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from .estimators import TARGETS, Estimate, Outcome, Support
+from .estimators import TARGETS, Bounds, Estimate, Outcome, Support
+from .estimators.advice import percent
 
 __all__ = ["Evaluation", "NotEstimableError"]
+
+
+_NUMBERS = ["estimate", "std_error", "bound_lower", "bound_upper", "lower", "upper", "normalizer"]
 
 
 class NotEstimableError(KeyError):
@@ -26,7 +30,8 @@ class Evaluation:
     """Estimated cost of one policy, by estimator and target.
 
     ``result["ipw-semi"]["total"]`` is an `Estimate`; ``a["ipw-semi"]["total"] - b["ipw-semi"]["total"]`` the paired
-    difference of two policies evaluated on the same rows.
+    difference of two policies evaluated on the same rows. Where the records cannot carry all of the policy, it is
+    `Bounds`: an estimate without a value, but with ``lower`` and ``upper``.
 
     Attributes
     ----------
@@ -59,7 +64,11 @@ class Evaluation:
 
     @cached_property
     def table(self) -> pd.DataFrame:
-        """One line an estimator and target; NaN, with the reason in ``note``, where there is no answer."""
+        """One line an estimator and target; NaN, with the reason in ``note``, where there is no answer.
+
+        Where there are only bounds, ``estimate`` is NaN, ``bound_lower`` and ``bound_upper`` hold them, and ``lower`` and
+        ``upper`` the confidence limits around them.
+        """
         lines = []
         for name, outcome in self.outcomes.items():
             for target in TARGETS:
@@ -71,6 +80,8 @@ class Evaluation:
                         "target": target,
                         "estimate": np.nan if estimate is None else estimate.value,
                         "std_error": np.nan if estimate is None else estimate.std_error,
+                        "bound_lower": estimate.lower if isinstance(estimate, Bounds) else np.nan,
+                        "bound_upper": estimate.upper if isinstance(estimate, Bounds) else np.nan,
                         "lower": low,
                         "upper": high,
                         "ess": outcome.ess,
@@ -96,6 +107,12 @@ class Evaluation:
             "table": _plain(self.table),
             "sets": _plain(self.support.sets),
             "weights": _plain(self.support.estimators),
+            "groups": _plain(self.support.groups),
+            "pairs": _plain(self.support.pairs),
+            "views": _plain(self.support.views),
+            "violations": _plain(self.support.violations),
+            "warnings": list(self.support.warnings),
+            "advice": list(self.support.advice),
         }
 
     def _heading(self) -> str:
@@ -108,8 +125,10 @@ class Evaluation:
 
     def _shown(self) -> pd.DataFrame:
         shown = self.table.drop(columns=["clipped"])
+        if shown["bound_lower"].isna().all():
+            shown = shown.drop(columns=["bound_lower", "bound_upper"])
         shown["ess"] = [f"{v:.0f}" for v in shown["ess"]]
-        for column in ("estimate", "std_error", "lower", "upper", "normalizer"):
+        for column in shown.columns.intersection(_NUMBERS):
             shown[column] = ["0" if abs(v) < 1e-12 else f"{v:.4g}" for v in shown[column]]  # no rounding errors, please
         return shown
 
@@ -125,9 +144,11 @@ class Evaluation:
 def _note(outcome: Outcome) -> str:
     if outcome.reason:
         return f"not estimable: {outcome.reason}"
-    if outcome.lost:
-        return f"{outcome.lost} of {outcome.replicates} replicates lost a set"
-    return ""
+    lost = f"{outcome.lost} of {outcome.replicates} replicates lost a set" if outcome.lost else ""
+    if outcome.unsupported:
+        bounds = f"bounds: {percent(outcome.unsupported)} of the policy's runs want sets that the records cannot carry"
+        return f"{bounds}; {lost}" if lost else bounds
+    return lost
 
 
 def _plain(frame: pd.DataFrame) -> list[dict[str, Any]]:

@@ -18,6 +18,7 @@ from .estimators.balance import Balance, SharpWeights, balanced_lines, balanced_
 from .estimators.marginal import Ratio, StopStates, WeightSet, bounds, stop_lines
 from .estimators.tipping import certainly_below, certainly_cheaper, tipping_strength
 from .notices import ClippedWeightsWarning, InterruptedBootstrapWarning, PropensityFitWarning, SupportWarning
+from .positivity import Positivity, wanted_sets
 from .task import Task
 from .walk import Ground, WalkTable, walk
 
@@ -159,25 +160,32 @@ def odds_ratios(full: Floats, reduced: Floats) -> dict[str, float]:
 
 
 def walked(
-    task: Task, policies: dict[str, Policy], view: View, progress: Progress | None
+    task: Task, policies: dict[str, Policy], view: View, positivity: Positivity, progress: Progress | None
 ) -> tuple[dict[str, WalkTable], dict[str, float]]:
-    """Lines in which each policy stops, and the share of its runs that want a set which no row has."""
+    """Lines in which each policy stops, and the share of its runs that want a set without support."""
     tables, unsupported = {}, {}
     total = len(task.data) * len(policies) + task.bootstrap.n_replicates
     done = 0
     for name, policy in policies.items():
-        support = SupportReduction(task.data)
         parts = []
         ground = Ground.recorded(task.data, policy, task.classifier)
         for table in walk(ground, None, task.options, task.walk_seed, task.n_jobs):
-            support.add(table, view.weigh(table))
-            parts.append(stop_lines(table))
+            parts.append(table)
             done += int((table.depth == 0).sum())
             if progress is not None:
                 progress(done, total)
-        tables[name] = WalkTable.concatenate(parts)
-        unsupported[name] = support.result(pd.DataFrame()).unsupported
+        unsupported[name] = _unsupported(task, view, positivity, parts)
+        tables[name] = WalkTable.concatenate([stop_lines(table) for table in parts])
     return tables, unsupported
+
+
+def _unsupported(task: Task, view: View, positivity: Positivity, tables: list[WalkTable]) -> float:
+    wanted = wanted_sets(tables, task.data)
+    found = positivity.view(view.propensity, view.adjust, wanted, lambda: tables)
+    support = SupportReduction(task.data, task.thresholds, view.adjust)
+    for table in tables:
+        support.add(table, found.weigh(table), found)
+    return support.result(pd.DataFrame(), found, None, positivity.given.names(task.data)).unsupported
 
 
 def replicated(task: Task, study: WeightStudy, progress: Progress | None) -> dict[str, tuple[Floats, Floats]]:
@@ -218,8 +226,8 @@ def tell(study: WeightStudy, unsupported: dict[str, float]) -> None:
     for name, share in unsupported.items():
         if share > 0:
             warnings.warn(
-                f"An estimated {100 * share:.2g} % of the runs of {name!r} want a set of groups that no row has recorded. "
-                "The bounds leave these runs out, however strong an unmeasured reason may be.",
+                f"An estimated {100 * share:.2g} % of the runs of {name!r} want a set of groups that no row like theirs has "
+                "recorded. The bounds leave these runs out, however strong an unmeasured reason may be.",
                 SupportWarning,
                 stacklevel=3,
             )

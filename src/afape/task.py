@@ -6,6 +6,7 @@ import hashlib
 import warnings
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -16,7 +17,7 @@ from .arrays import Bools, Floats, Ints, any_of
 from .bootstrap import Bootstrap, Replicates, run_bootstrap
 from .classifiers import Classifier, check_classifier
 from .data import Retrospective
-from .estimators import Outcome
+from .estimators import Outcome, Support
 from .estimators.estimate import check_confidence
 from .imputation import Imputations
 from .missingness import MAR, MCAR, MNAR
@@ -37,12 +38,23 @@ from .nuisance import (
     split_folds,
 )
 from .nuisances import IMPUTED, Nuisances, possible_names
+from .positivity import Positivity
 from .reductions import Recipe, Reductions
 from .result import Evaluation
+from .support import SupportThresholds
 from .walk import Ground, WalkOptions, walk
 from .walk.sets import unique_sets
 
-__all__ = ["Task", "name_of", "row_identity"]
+__all__ = [
+    "Silent",
+    "Task",
+    "bound_options",
+    "check_missingness",
+    "checked_thresholds",
+    "name_of",
+    "propensity_specs",
+    "row_identity",
+]
 
 _PROBE_ROWS = 256  # rows walked first, to see how many sets the policy asks for
 _FAR_FROM_ONE = 0.1
@@ -67,6 +79,7 @@ class Task:
     walk_seed: int
     bootstrap_seed: np.random.SeedSequence
     n_jobs: int | None
+    thresholds: SupportThresholds
 
     @staticmethod
     def checked(
@@ -89,21 +102,19 @@ class Task:
         estimators: Any,
         imputer: Any,
         n_imputations: int,
+        thresholds: Any = None,
     ) -> Task:
         """Check every argument of `evaluate`, before any work."""
         if not isinstance(data, Retrospective):
             raise TypeError(f"'data' must be an afape.Retrospective, not {type(data).__name__}.")
         if len(data) == 0:
             raise ValueError("'data' must have rows, but is empty.")
-        if not isinstance(missingness, MCAR | MAR | MNAR):
-            raise TypeError(
-                f"'missingness' must be afape.MCAR(), afape.MAR(given=[...]) or afape.MNAR(graph=...), not {missingness!r}."
-            )
+        check_missingness(missingness)
         if acquisition_weight not in ("before", "after"):
             raise ValueError(f"'acquisition_weight' must be 'before' or 'after', but is {acquisition_weight!r}.")
         check_confidence(confidence)
         missingness.conditioning(data, np.zeros(data.problem.n_groups, dtype=bool))  # refuses names that do not fit
-        specs = _propensity_specs(propensity)
+        specs = propensity_specs(propensity)
         names = _chosen(estimators, possible_names(missingness, list(specs)))
         learner = values if isinstance(values, KnownValues) else as_regressor(values)
         draws = bootstrap if isinstance(bootstrap, Bootstrap) else Bootstrap(bootstrap)
@@ -142,6 +153,7 @@ class Task:
             walk_seed=seed,
             bootstrap_seed=bootstrap_seed,
             n_jobs=n_jobs,
+            thresholds=checked_thresholds(thresholds),
         )
 
     def probe(self, policy: Policy) -> Bools:
@@ -152,13 +164,13 @@ class Task:
         n = len(self.data)
         few = n if isinstance(self.missingness, MNAR) else min(_PROBE_ROWS, n)
         rows = np.unique(np.linspace(0, n - 1, few).astype(np.intp))
-        ground = Ground.recorded(self.data, policy, _Silent())
+        ground = Ground.recorded(self.data, policy, Silent())
         free = self.data.problem.free
         found = [
-            np.concatenate([table.sets, table.edge_targets(free)])
+            np.concatenate([table.sets, table.edge_sets(free)[0]])
             for table in walk(ground, rows, self.options, self.walk_seed)
         ]
-        return unique_sets(np.concatenate([unique_sets(sets)[0] for sets in found]))[0]
+        return unique_sets(np.concatenate(found))[0]
 
     def learn(self, policies: Iterable[Policy]) -> Nuisances:
         """Propensities that serve all of these policies."""
@@ -170,7 +182,8 @@ class Task:
         """Walk, estimate, bootstrap, warn."""
         keep = self.bootstrap.n_replicates > 0
         names = nuisances.names(self.names, self.missingness)
-        run = Reductions(self.data, policy, self.classifier, names, nuisances, self.recipe, keep)
+        positivity = Positivity(self.data, nuisances.given, self.thresholds)
+        run = Reductions(self.data, policy, self.classifier, names, nuisances, self.recipe, keep, positivity)
         n_boot = self.bootstrap.n_replicates
         total = run.steps + n_boot
         run.walk(self.options, self.walk_seed, self.n_jobs, progress and (lambda done: progress(done, total)))
@@ -186,17 +199,11 @@ class Task:
                 progress=progress and (lambda done, _: progress(run.steps + done, total)),
             )
             outcomes = self._with_replicates(outcomes, replicates)
-        support = run.support.result(_weight_table(outcomes, run.weighted_names))
-        self._warn(outcomes, run, support.unsupported)
-        return Evaluation(
-            outcomes,
-            support,
-            name,
-            name_of(self.classifier),
-            repr(self.missingness),
-            self.confidence,
-            nuisances.reasons,
-        )
+        weights = _weight_table(outcomes, run.weighted_names)
+        support = run.support.result(weights, *run.support_views, nuisances.given.names(self.data))
+        self._warn(outcomes, run, support)
+        judge, assumed = name_of(self.classifier), repr(self.missingness)
+        return Evaluation(outcomes, support, name, judge, assumed, self.confidence, nuisances.reasons)
 
     def _with_replicates(self, outcomes: dict[str, Outcome], replicates: Replicates) -> dict[str, Outcome]:
         done, asked = len(replicates.values), self.bootstrap.n_replicates
@@ -213,7 +220,7 @@ class Task:
                 out[name] = outcome
                 continue
             estimates = {
-                target: replace(estimate, replicates=replicates.of(name, target), draws=draws)
+                target: estimate.with_replicates(partial(replicates.of, name), target, draws)
                 for target, estimate in outcome.estimates.items()
             }
             lost = 0
@@ -222,20 +229,17 @@ class Task:
             # Where theory gives no error, or one that ignores the learning, the replicates give it.
             needed = outcome.error in ("none without bootstrap", "propensity as known") and done - lost > 1
             if needed:
-                estimates = {t: replace(e, influence=None) for t, e in estimates.items()}
+                estimates = {t: e.without_influence() for t, e in estimates.items()}
             error = self.bootstrap.kind if needed else outcome.error
             out[name] = replace(outcome, estimates=estimates, error=error, replicates=done, lost=lost)
         return out
 
-    def _warn(self, outcomes: dict[str, Outcome], run: Reductions, unsupported: float) -> None:
-        names = run.weighted_names
-        propensities = run.nuisances.propensities
-        if unsupported > 0 and names:
-            _tell(
-                f"An estimated {100 * unsupported:.2g} % of the policy's runs want a set of groups that no row has "
-                "recorded. The weighted estimates leave these runs out; see result.support.sets.",
-                SupportWarning,
-            )
+    def _warn(self, outcomes: dict[str, Outcome], run: Reductions, support: Support) -> None:
+        names = [*run.weighted_names, *run.direct]
+        propensities = {id(p): p for by in (run.nuisances.propensities, run.nuisances.complete) for p in by.values()}
+        if names:
+            for text in support.warnings:
+                _tell(f"{text} See result.support.", SupportWarning)
         for name in names:
             outcome = outcomes[name]
             if outcome.clipped:
@@ -270,10 +274,28 @@ def _tell(message: str, category: type[Warning]) -> None:
     warnings.warn(message, category, stacklevel=5)
 
 
-class _Silent:
+def check_missingness(missingness: Any) -> None:
+    """Refuse anything but an assumption."""
+    if not isinstance(missingness, MCAR | MAR | MNAR):
+        raise TypeError(
+            f"'missingness' must be afape.MCAR(), afape.MAR(given=[...]) or afape.MNAR(graph=...), not {missingness!r}."
+        )
+
+
+def checked_thresholds(thresholds: Any) -> SupportThresholds:
+    """Refuse anything but thresholds."""
+    if thresholds is None:
+        return SupportThresholds()
+    if not isinstance(thresholds, SupportThresholds):
+        raise TypeError(f"'thresholds' must be an afape.SupportThresholds, not {thresholds!r}.")
+    return thresholds
+
+
+class Silent:
     """Stands in for the classifier where only the policy's way matters."""
 
     def predict(self, values: Floats, acquired: Bools) -> Ints:
+        """The first class."""
         return np.zeros(len(values), dtype=np.intp)
 
 
@@ -298,7 +320,7 @@ def name_of(thing: Any) -> str:
     return type(thing).__name__ if " object at 0x" in text or len(text) > 80 else text
 
 
-def _propensity_specs(propensity: Any) -> dict[str, KnownPropensity | LearnedPropensity]:
+def propensity_specs(propensity: Any) -> dict[str, KnownPropensity | LearnedPropensity]:
     """Suffix of the estimators' names for each propensity asked for."""
     listed = list(propensity) if isinstance(propensity, list | tuple) else [propensity]
     for p in listed:

@@ -22,6 +22,7 @@ from .estimators import TARGETS, View
 from .missingness import MAR, MCAR, MNAR
 from .nuisance import KnownPropensity
 from .nuisances import Nuisances
+from .positivity import Positivity
 from .strengths import WeightStudy, odds_ratios, replicated, tell, walked
 from .task import Task, name_of
 from .walk import WalkOptions
@@ -277,7 +278,8 @@ def sensitivity(
     nuisances = task.learn(bound.values())
     (learned,) = nuisances.propensities.values()
     view = View(learned, data.recorded, nuisances.given.gaps)
-    tables, unsupported = walked(task, bound, view, progress)
+    positivity = Positivity(data, nuisances.given, task.thresholds)
+    tables, unsupported = walked(task, bound, view, positivity, progress)
     given = nuisances.given.matrix(data)
     study = WeightStudy(data, tables, view, given, target, kind, strengths, task.bootstrap.refit)
     point = {name: study.bounds(name, strengths) for name in tables}

@@ -1,7 +1,9 @@
 """Estimators: each reduces the walk's tables to estimates with influence values."""
 
+from .bounds import BoundedEstimator, Bounds, bounded_values
 from .dm import DirectMethod
 from .drl import DoublyRobust
+from .endings import Endings
 from .estimate import TARGETS, Estimate, Outcome
 from .ipw import InverseProbability
 from .mi import ImputedEstimate, MultipleImputation, rubin_covariance
@@ -12,8 +14,11 @@ from .weights import View, WeightedStates
 
 __all__ = [
     "TARGETS",
+    "BoundedEstimator",
+    "Bounds",
     "DirectMethod",
     "DoublyRobust",
+    "Endings",
     "Estimate",
     "ImputedEstimate",
     "InverseProbability",
@@ -25,5 +30,6 @@ __all__ = [
     "View",
     "WeightedEstimator",
     "WeightedStates",
+    "bounded_values",
     "rubin_covariance",
 ]

@@ -8,6 +8,7 @@ from ..arrays import Floats
 from ..data import Retrospective
 from ..nuisance.values import ACQUISITION, MISCLASSIFICATION, TableValues
 from ..walk import WalkTable
+from .bounds import bounded
 from .estimate import Estimate, Outcome, effective_size
 from .weights import View
 
@@ -43,7 +44,10 @@ class DirectMethod:
         rows = self.roots.row
         if not view.adjust.any():
             return row_weight[rows]
-        return np.asarray(view.weigh(self.roots).weight * row_weight[rows])
+        weighted = view.weigh(self.roots)
+        out = np.zeros(len(rows))
+        out[weighted.lines] = weighted.weight * row_weight[rows[weighted.lines]]
+        return out
 
     def replicate(self, values: TableValues, row_weight: Floats, view: View | None = None) -> dict[str, float]:
         """Values of the targets with these row weights."""
@@ -55,15 +59,38 @@ class DirectMethod:
         paid, wrong = float(mean[ACQUISITION]), float(mean[MISCLASSIFICATION])
         return {"acquisition": paid, "misclassification": wrong, "total": paid + wrong}
 
+    def bounds(
+        self, least: TableValues, largest: TableValues, unsupported: float, rows: str, confidence: float
+    ) -> Outcome:
+        """Bounds, from action values in which runs into unsupported sets cost the least and the most."""
+        low, high = (self.outcome(values, rows, confidence) for values in (least, largest))
+        return bounded(low, high, unsupported)
+
     def outcome(self, values: TableValues, rows: str, confidence: float) -> Outcome:
         """Estimates without standard errors; the bootstrap adds them."""
         found = self.replicate(values, self.row_weight)
+        if not self.view.adjust.any():
+            estimates = self._estimates(found, rows, confidence)
+            ess = float((self.row_weight > 0).sum())
+            return Outcome(estimates, ess=ess, normalizer=1.0, error="none without bootstrap")
+        weighted = self.view.weigh(self.roots)
+        if not np.isfinite(weighted.weight).all():
+            return Outcome({}, reason="a row has what is to adjust for at probability 0; raise 'min_propensity'")
         if np.isnan(found["total"]):
             return Outcome({}, reason="no row has everything to adjust for recorded")
-        estimates = {t: Estimate(v, None, self.data.cluster, rows, confidence) for t, v in found.items()}
-        weight = self._weights(self.view, self.row_weight)
-        used = np.zeros(len(self.data))
-        used[self.roots.row] = weight
-        ess = effective_size(used, None) if self.view.adjust.any() else float((self.row_weight > 0).sum())
-        mean = float(weight.sum() / self.row_weight.sum())
-        return Outcome(estimates, ess=ess, normalizer=mean, error="none without bootstrap")
+        final = np.zeros(len(self.data))
+        final[self.roots.row] = self._weights(self.view, self.row_weight)
+        used = self.row_weight > 0
+        cluster = None if self.data.cluster is None else self.data.cluster[used]
+        return Outcome(
+            self._estimates(found, rows, confidence),
+            ess=effective_size(final[used], cluster),
+            normalizer=float(final.sum() / self.row_weight.sum()),
+            normalizer_error=Estimate(1.0, final[used] - final[used].mean(), cluster).std_error,
+            clipped=int(weighted.clipped.sum()),
+            largest_weight=float(weighted.weight.max()),
+            error="none without bootstrap",
+        )
+
+    def _estimates(self, found: dict[str, float], rows: str, confidence: float) -> dict[str, Estimate]:
+        return {t: Estimate(v, None, self.data.cluster, rows, confidence) for t, v in found.items()}

@@ -7,6 +7,7 @@ import numpy as np
 from ..arrays import Floats, tally
 from ..nuisance.values import ACQUISITION, MISCLASSIFICATION, TableValues
 from ..walk import WalkTable
+from .endings import Endings
 from .weighted import REACH, STOP, mean_weight_before
 
 __all__ = ["DoublyRobust"]
@@ -31,12 +32,14 @@ class DoublyRobust:
         Q and V of the walk's table.
     normalize : bool
         Whether to divide.
+    endings : Endings, optional
+        What runs cost, at the least or at the most, that want an unsupported set; ``values`` must contain it.
     """
 
     n_quantities = 7
 
-    def __init__(self, values: TableValues, normalize: bool = True) -> None:
-        self.values, self.normalize = values, normalize
+    def __init__(self, values: TableValues, normalize: bool = True, endings: Endings | None = None) -> None:
+        self.values, self.normalize, self.endings = values, normalize, endings
 
     def quantities(self, table: WalkTable) -> Floats:
         """Flows, V and corrections in every state; what an edge corrects is booked where it leads."""
@@ -51,6 +54,13 @@ class DoublyRobust:
             # c_a - Q_{S,a}: the price cancels, what is left is the cost to go after the edge
             out[:, _ARRIVE[target]] = tally(child, -flow * values.edge[arrived, target], n)
         out[:, _WRONG] = np.where(table.stop_flow > 0, table.stop_flow * (table.cost - values.stop), 0.0)
+        if self.endings is not None:  # their value is known, so that V holds it already and nothing is left to correct
+            ends = self.endings.of(table)
+            out[ends.whole] = 0.0
+            out[ends.whole, REACH] = 1.0
+            out[:, STOP] += ends.flow
+            out[ends.whole, _VALUE[ACQUISITION]] = ends.price[ends.whole]
+            out[ends.whole, _VALUE[MISCLASSIFICATION]] = ends.cost[ends.whole]
         return out
 
     def linearise(self, mean: Floats) -> tuple[dict[str, float], dict[str, Floats]]:

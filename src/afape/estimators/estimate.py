@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Callable
+from dataclasses import dataclass, replace
 from numbers import Real
 
 import numpy as np
@@ -107,6 +108,14 @@ class Estimate:
         half = float(stdtrit(freedom, 0.5 + level / 2)) * error
         return self.value - half, self.value + half
 
+    def with_replicates(self, of: Callable[[str], Floats], target: str, draws: str) -> Estimate:
+        """The same, with the bootstrap replicates of its target."""
+        return replace(self, replicates=of(target), draws=draws)
+
+    def without_influence(self) -> Estimate:
+        """The same, its errors from replicates."""
+        return replace(self, influence=None)
+
     def __sub__(self, other: Estimate) -> Estimate:
         """Paired difference: rows that both were estimated on count once."""
         return self._combine(other, -1.0)
@@ -155,6 +164,7 @@ class Outcome:
     reason: str = ""  # why there is no estimate
     replicates: int = 0  # bootstrap replicates drawn
     lost: int = 0  # of these, replicates that lost a set or a class that the estimate needs
+    unsupported: float = 0.0  # share of the policy's runs behind bounds
 
 
 def cluster_sums(values: Floats, cluster: Ints | None) -> Floats:

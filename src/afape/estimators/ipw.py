@@ -6,6 +6,7 @@ import numpy as np
 
 from ..arrays import Floats, tally
 from ..walk import FREE, WalkTable
+from .endings import Endings
 from .weighted import REACH, STOP, mean_weight_before
 
 __all__ = ["InverseProbability"]
@@ -32,11 +33,20 @@ class InverseProbability:
         Whether to divide.
     acquisition_weight : {"before", "after"}
         Weight of a price.
+    endings : Endings, optional
+        What runs cost, at the least or at the most, that want an unsupported set; they count as stopped there.
     """
 
     n_quantities = 4
 
-    def __init__(self, prices: Floats, normalize: bool = True, acquisition_weight: str = "before") -> None:
+    def __init__(
+        self,
+        prices: Floats,
+        normalize: bool = True,
+        acquisition_weight: str = "before",
+        endings: Endings | None = None,
+    ) -> None:
+        self.endings = endings
         self.prices, self.normalize, self.acquisition_weight = prices, normalize, acquisition_weight
         self._last: tuple[WalkTable, Floats] | None = None
 
@@ -57,6 +67,13 @@ class InverseProbability:
             price = np.where(table.edge_group == FREE, 0.0, self.prices[table.edge_group])
             paid = (table.edge_flow * price)[arrived]
             out[:, _PRICE] = tally(table.edge_child[arrived], paid, len(table.row))
+        if self.endings is not None:
+            ends = self.endings.of(table)
+            out[ends.whole] = 0.0
+            out[ends.whole, REACH] = 1.0
+            out[:, STOP] += ends.flow
+            out[:, _COST] += ends.cost
+            out[:, _PRICE] += ends.price if self.acquisition_weight == "before" else ends.price + ends.paid
         return out
 
     def linearise(self, mean: Floats) -> tuple[dict[str, float], dict[str, Floats]]:

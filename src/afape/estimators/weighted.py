@@ -63,6 +63,11 @@ class WeightedEstimator:
         self.clipped = 0
         self.largest_weight = 0.0
 
+    @property
+    def parts(self) -> tuple[WeightedEstimator, ...]:
+        """Itself: one estimator, one formula."""
+        return (self,)
+
     def add(self, table: WalkTable, weighted: WeightedStates) -> None:
         """Add the states of a chunk."""
         weighted = weighted.only(self.row_weight[table.row[weighted.lines]] > 0)
@@ -87,8 +92,9 @@ class WeightedEstimator:
             self.clipped += len(np.unique(pairs, axis=0))
         self.largest_weight = max(self.largest_weight, float(weighted.weight.max()))
 
-    def replicate(self, table: WalkTable, view: View, row_weight: Floats, formula: Formula) -> dict[str, float]:
+    def replicate(self, table: WalkTable, view: View, row_weight: Floats, *formulas: Formula) -> dict[str, float]:
         """Values of the targets with other weights of rows and states, as in a bootstrap; NaN where there are none."""
+        (formula,) = formulas
         weighted = view.weigh(table)
         if not np.isfinite(weighted.weight).all():  # a row that this replicate did not draw has no say
             weighted = weighted.only(row_weight[table.row[weighted.lines]] > 0)
@@ -113,7 +119,7 @@ class WeightedEstimator:
         if self.unbounded:
             return Outcome({}, reason="a recorded set has probability 0 by the model; raise 'min_propensity'")
         if (before <= 0).any():
-            return Outcome({}, reason=self._why_nothing())
+            return Outcome({}, reason=self.why_nothing())
         values, directions = self.formula.linearise(mean)
         stacked = np.array(list(directions.values()))
         scale = len(self.data) / total
@@ -141,7 +147,8 @@ class WeightedEstimator:
             error=("stacked" if self.scores is not None else "propensity as known") if learned else "influence",
         )
 
-    def _why_nothing(self) -> str:
+    def why_nothing(self) -> str:
+        """Why there is no estimate."""
         if self.view.adjust.all():
             return "no row has every group recorded"
         return "no row records a set of groups with which the policy stops"

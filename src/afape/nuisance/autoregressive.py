@@ -5,8 +5,9 @@ from __future__ import annotations
 import numpy as np
 from scipy.special import expit
 
-from ..arrays import Bools, Floats, Ints
+from ..arrays import Bools, Floats, Ints, every
 from ..data import Retrospective
+from ..support import SupportMap
 from .chain import canonical_order
 from .conditioning import Conditioning
 from .logistic import LogisticFit, fit_logistic, logistic_design
@@ -39,7 +40,9 @@ class AutoregressivePropensity:
         fold: Ints,
         min_propensity: float = 0.0,
         row_weight: Floats | None = None,
+        unsupported: SupportMap | None = None,
     ) -> None:
+        self.unsupported = unsupported
         self.data, self.given, self.fold, self.min_propensity = data, given, fold, min_propensity
         self.order = canonical_order(data)
         if len(self.order) > MAX_GROUPS:
@@ -57,13 +60,29 @@ class AutoregressivePropensity:
                     self.design,
                     recorded[:, :j],
                     recorded[:, j],
-                    everyone & (fold != k) if n_folds > 1 else everyone,
+                    (everyone & (fold != k) if n_folds > 1 else everyone) & ~self._never(j, recorded),
                     row_weight,
                 )
                 for j in range(len(self.order))
             ]
             for k in range(n_folds)
         ]
+
+    def _last(self, j: int) -> list[tuple[Bools, Bools]]:
+        """Violations whose last group in order is j: the earlier groups (j,), and the rows."""
+        found = []
+        for violation in self.unsupported.violations if self.unsupported else ():
+            required = violation.required[self.order]
+            if required[j] and not required[j + 1 :].any():
+                found.append((required[:j], violation.rows))
+        return found
+
+    def _never(self, j: int, recorded: Bools) -> Bools:
+        """Rows in which group j cannot be recorded, given what is: they do not teach its model."""
+        out = np.zeros(len(recorded), dtype=bool)
+        for earlier, rows in self._last(j):
+            out |= rows & every(recorded[:, :j] | ~earlier)
+        return out
 
     def probability(self, rows: Ints, sets: Bools, index: Ints) -> Floats:
         """P(R >= sets[index] | given) in these rows, before any clipping."""
@@ -91,9 +110,11 @@ class AutoregressivePropensity:
             joint = np.ones((len(mine), 1))
             z = self.design[rows[mine]]
             patterns = np.zeros((1, 0))
-            for fit in fits:
+            for j, fit in enumerate(fits):
                 given, earlier = np.split(fit.coefficients, [z.shape[1]])
                 p = expit((z * given).sum(axis=1)[:, None] + (patterns * earlier).sum(axis=1)[None, :])
+                for needed, where in self._last(j):
+                    p[np.ix_(where[rows[mine]], every((patterns > 0) | ~needed))] = 0.0
                 joint = np.concatenate([joint * (1 - p), joint * p], axis=1)
                 half = len(patterns)
                 patterns = np.column_stack([np.tile(patterns, (2, 1)), np.repeat([0.0, 1.0], half)])
@@ -105,7 +126,13 @@ class AutoregressivePropensity:
 
     def refit(self, row_weight: Floats) -> AutoregressivePropensity:
         """Learn again with these row weights."""
-        return AutoregressivePropensity(self.data, self.given, self.fold, self.min_propensity, row_weight)
+        return AutoregressivePropensity(
+            self.data, self.given, self.fold, self.min_propensity, row_weight, self.unsupported
+        )
+
+    def excluding(self, unsupported: SupportMap) -> AutoregressivePropensity:
+        """Learn each model from the rows in which its group can be recorded."""
+        return AutoregressivePropensity(self.data, self.given, self.fold, self.min_propensity, unsupported=unsupported)
 
     @property
     def converged(self) -> bool:

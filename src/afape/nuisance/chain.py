@@ -9,6 +9,7 @@ import numpy as np
 
 from ..arrays import Bools, Floats, Ints, every
 from ..data import Retrospective
+from ..support import SupportMap
 from ..walk.sets import lines_of
 from .conditioning import Conditioning
 from .factor import Crossfit, Factor, Inputs
@@ -66,6 +67,7 @@ class ChainPropensity:
     """
 
     learned = True
+    unsupported: SupportMap | None = None  # where sets have no support; their factors are fitted elsewhere
 
     def __init__(
         self,
@@ -92,8 +94,13 @@ class ChainPropensity:
         self.root: RootPropensity | None = None
         if self.usable is not None:
             near = None if self.base is None else self.base.root
-            self.root = RootPropensity(self.data, self.given, self.fits, self.usable, near)
+            lost = self._lost(self.given.gaps)
+            self.root = RootPropensity(self.data, self.given, self.fits, self.usable, near, lost)
         self._answer: tuple[Ints, list[Part]] | None = None
+
+    def _lost(self, required: Bools) -> Bools | None:
+        """Rows that can never show a set: they would pull its model away from those that can."""
+        return self.unsupported.lacking(required | self.given.gaps) if self.unsupported else None
 
     def chain(self, required: Bools) -> list[tuple[tuple[int, ...], int]]:
         """Keys of the factors of this set, adjusted groups not included."""
@@ -108,6 +115,9 @@ class ChainPropensity:
             if earlier:
                 having = every(self.data.recorded[:, list(earlier)])
                 eligible = having if eligible is None else eligible & having
+            lost = self._lost(np.isin(np.arange(self.data.problem.n_groups), (*earlier, group)))
+            if lost is not None:
+                eligible = ~lost if eligible is None else eligible & ~lost
             near = None if self.base is None else self.base.factors.get(key)
             outcome = self.data.recorded[:, group]
             weighting = None if self.root is None else self.root.weighting
@@ -141,7 +151,7 @@ class ChainPropensity:
                 step = factor.predict(rows)
                 factors.append((factor, (1 - step) * factor.moves(rows)))
                 p = p * step
-            if self.root is not None:
+            if self.root is not None and required.any():  # nothing required: a row that stands for itself alone
                 p = p * self.root.probability[rows]
                 factors += [(factor, slack[rows]) for factor, slack in self.root.slack]
         return Part(lines, p, factors)
@@ -151,6 +161,13 @@ class ChainPropensity:
         new = copy(self)
         new.base = self
         new._learn(row_weight)
+        return new
+
+    def excluding(self, unsupported: SupportMap) -> ChainPropensity:
+        """Learn each factor from the rows in which its set is supported."""
+        new = copy(self)
+        new.unsupported, new.base = unsupported, None
+        new._learn(self.fits.row_weight)
         return new
 
     @property

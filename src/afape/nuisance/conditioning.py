@@ -78,6 +78,12 @@ class Conditioning:
         """What to condition on, a line a row: columns of the given groups, then the label's classes but the first."""
         return regressors(data, self.groups, self.label)
 
+    def names(self, data: Retrospective) -> tuple[str, ...]:
+        """Names of the columns of `matrix`."""
+        columns = [data.columns[j] for j in self.columns(data)]
+        label = [f"{data.problem.label}={c}" for c in data.classes[1:]] if self.label else []
+        return (*columns, *label)
+
     def without(self, group: int | None) -> Conditioning:
         """The same without one of the groups, or without the label, as a regressor; gaps still count as recorded together."""
         groups = self.groups.copy()

@@ -9,6 +9,7 @@ from numpy.typing import ArrayLike
 
 from ..arrays import Bools, Floats, Ints, any_of
 from ..data import Retrospective
+from ..support import SupportMap
 from ..walk.sets import lines_of, unique_sets
 
 __all__ = ["BoundKnownPropensity", "KnownPropensity"]
@@ -85,6 +86,7 @@ class _PropensityArrays(KnownPropensity):
 
         bound = BoundKnownPropensity(self, data)
         bound.ask = lookup
+        bound.covered = set(by_set)
         return bound
 
     def __repr__(self) -> str:
@@ -105,6 +107,7 @@ class BoundKnownPropensity:
     def __init__(self, propensity: KnownPropensity, data: Retrospective) -> None:
         self.name = repr(propensity)
         self.data, self.sometimes = data, ~data.always_recorded
+        self.covered: set[bytes] | None = None  # sets that it knows of; None: all
 
         def ask(rows: Ints, required: Bools) -> ArrayLike:
             label = (data.labels[rows],) if propensity.labels else ()
@@ -115,6 +118,27 @@ class BoundKnownPropensity:
     def refit(self, row_weight: Floats) -> BoundKnownPropensity:
         """What is known stays as it is."""
         return self
+
+    def excluding(self, unsupported: SupportMap) -> BoundKnownPropensity:
+        """What is known stays as it is."""
+        return self
+
+    def impossible(self, rows: Ints, sets: Bools, index: Ints, least: float) -> Bools:
+        """Where the probability of sets[index], recorded or not, is known to be below ``least``."""
+        out = np.zeros(len(rows), dtype=bool)
+        required = sets & self.sometimes
+        answers = any_of(required)
+        if self.covered is not None:
+            answers &= [s.tobytes() in self.covered for s in required]
+        ask = np.flatnonzero(answers[index])
+        if len(ask):
+            p = np.asarray(self.ask(rows[ask], required[index[ask]]), dtype=float)
+            if p.shape != (len(ask),):
+                raise ValueError(f"{self.name} must return shape ({len(ask)},), but returned {p.shape}.")
+            if (bad := ~((p >= 0) & (p <= 1)) & ~np.isnan(p)).any():
+                raise ValueError(f"{self.name} must lie in [0, 1], but {int(bad.sum())} of {len(p)} values do not.")
+            out[ask] = p < least
+        return out
 
     def probability(self, rows: Ints, sets: Bools, index: Ints) -> Floats:
         """P(R >= sets[index] | given) in these rows."""

@@ -7,6 +7,7 @@ from typing import Any, Protocol
 
 from ..arrays import Bools, Floats, Ints
 from ..data import Retrospective
+from ..support import SupportMap
 from .autoregressive import MAX_GROUPS, AutoregressivePropensity
 from .chain import ChainPropensity, canonical_order
 from .conditioning import Conditioning
@@ -30,6 +31,10 @@ class BoundPropensity(Protocol):
 
     def refit(self, row_weight: Floats) -> BoundPropensity:
         """The same, learned with these row weights."""
+        ...
+
+    def excluding(self, unsupported: SupportMap) -> BoundPropensity:
+        """The same, learned from rows in which sets are supported."""
         ...
 
 

@@ -40,6 +40,8 @@ class RootPropensity:
         Rows that have all of adj recorded.
     near : RootPropensity, optional
         The same before resampling.
+    lost : ndarray of bool, optional
+        Rows that nothing is learned from, because adj is never recorded in rows like them.
     """
 
     def __init__(
@@ -49,8 +51,9 @@ class RootPropensity:
         fits: Crossfit,
         usable: Bools,
         near: RootPropensity | None = None,
+        lost: Bools | None = None,
     ) -> None:
-        self.data, self.of = data, fits
+        self.data, self.of, self._lost = data, fits, lost
         _check_model(fits.estimator, given)
         self._near = {} if near is None else {factor.key: factor for factor in near.factors}
         self._inputs: dict[tuple[object, ...], Inputs] = {} if near is None else near._inputs
@@ -99,6 +102,8 @@ class RootPropensity:
             neither & every(recorded[:, list(term.lacking)])
         )
         eligible &= every(recorded[:, list(term.rows)]) & every(~recorded[:, list(term.absent)])
+        if self._lost is not None:
+            eligible &= ~self._lost
         return eligible, outcome
 
     def _columns(self, term: OddsTerm) -> Inputs:

@@ -59,6 +59,10 @@ class ActionValues:
         A fit uses at most this many lines, taken at even distances.
     averaged : ndarray of bool, optional
         Rows whose values are wanted; those of the others are 0.
+    usable : ndarray of bool, optional
+        Rows that have everything given recorded: only these teach, and only these get values.
+    fixed : pair of ndarrays, optional
+        Edges whose cost to go is not learned (e,), and what it is taken to be (e, 2).
     """
 
     def __init__(
@@ -72,11 +76,16 @@ class ActionValues:
         row_weight: Floats | None = None,
         max_lines: int = 200_000,
         averaged: Bools | None = None,
+        fixed: tuple[Bools, Floats] | None = None,
+        usable: Bools | None = None,
     ) -> None:
+        self.fixed = fixed
         self.data, self.table, self.fold, self.regressor = data, table, fold, regressor
         self.augment_label, self.row_weight, self.max_lines = augment_label, row_weight, max_lines
         self.train = np.ones(len(data), dtype=bool) if row_weight is None else row_weight > 0
         self.averaged = np.ones(len(data), dtype=bool) if averaged is None else averaged
+        if usable is not None:
+            self.train, self.averaged = self.train & usable, self.averaged & usable
         self.n_folds = int(fold.max()) + 1
         self.given = np.isin(np.arange(len(data.columns)), given)
         self.fallbacks = 0  # predictions for which no row had anything like it recorded
@@ -107,7 +116,10 @@ class ActionValues:
             lines = self._thin(np.flatnonzero(learnable & ~np.isnan(table.cost)))
             target = table.cost[lines][:, None]
             self._models[k, depth, "stop"] = self._learn(depth, lines, None, target)
-        edges = self._thin(np.flatnonzero((table.edge_child >= 0) & learnable[table.edge_state]))
+        leads = table.edge_child >= 0
+        if self.fixed is not None:
+            leads &= ~self.fixed[0]
+        edges = self._thin(np.flatnonzero(leads & learnable[table.edge_state]))
         target = self._state_values(np.full(len(edges), k), table.edge_child[edges])
         self._models[k, depth, "edge"] = self._learn(depth, table.edge_state[edges], table.edge_group[edges], target)
 
@@ -144,6 +156,16 @@ class ActionValues:
         return np.asarray(np.where(group == FREE, n_groups, group)[:, None] == np.arange(n_groups + 1))
 
     def _edge_values(self, k: Ints, edges: Ints) -> Floats:
+        """Expected cost to go after each edge: fixed, or by the models of folds ``k``."""
+        if self.fixed is None:
+            return self._learned_values(k, edges)
+        fixed, ahead = self.fixed
+        out = ahead[edges]
+        learned = ~fixed[edges]
+        out[learned] = self._learned_values(k[learned], edges[learned])
+        return out
+
+    def _learned_values(self, k: Ints, edges: Ints) -> Floats:
         """Expected cost to go after each edge, by the models of folds ``k``, within its bounds."""
         table = self.table
         states, group = table.edge_state[edges], table.edge_group[edges]

@@ -61,14 +61,22 @@ class WalkTable:
         """One more than the greatest depth."""
         return int(self.depth.max()) + 1 if len(self.depth) else 0
 
-    def edge_targets(self, free: Bools) -> Bools:
-        """Set that each edge leads to, (e, G), available or not."""
-        target = self.acquired[self.edge_state].copy()
-        forced = self.edge_group == FREE
-        plain = np.flatnonzero(~forced)
-        target[plain, self.edge_group[plain]] = True
-        target[forced] |= free
-        return target
+    def edge_sets(self, free: Bools) -> tuple[Bools, Ints]:
+        """Distinct sets that edges lead to (u, G), and the place of each edge's among them.
+
+        By way of the few pairs of set and group that occur, not edge by edge.
+        """
+        n_groups = self.acquired.shape[1]
+        code = self.set_index[self.edge_state] * (n_groups + 1) + self.edge_group + 1
+        present = np.flatnonzero(np.bincount(code, minlength=len(self.sets) * (n_groups + 1)))
+        target, group = self.sets[present // (n_groups + 1)].copy(), present % (n_groups + 1) - 1
+        plain = np.flatnonzero(group != FREE)
+        target[plain, group[plain]] = True
+        target[group == FREE] |= free
+        sets, index = unique_sets(target)
+        place = np.zeros(len(self.sets) * (n_groups + 1), dtype=np.intp)
+        place[present] = index
+        return sets, place[code]
 
     def without(self, rows: Ints) -> WalkTable:
         """Drop the lines of these rows."""

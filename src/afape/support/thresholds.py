@@ -1,0 +1,58 @@
+"""What counts as too little support."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, fields
+from numbers import Real
+
+__all__ = ["SupportThresholds"]
+
+
+@dataclass(frozen=True)
+class SupportThresholds:
+    """When the support check speaks up, and when an estimate becomes bounds.
+
+    Parameters
+    ----------
+    propensity : float
+        A set whose probability of being recorded is below this is *unsupported*: the records cannot stand in for it.
+    healthy : float
+        A probability that is certainly enough. A region of X_o counts as unsupported only where its rows contradict
+        this one and agree with one below ``propensity``.
+    share : float
+        Estimates become bounds where more than this share of the policy's runs wants an unsupported set.
+    rows : int
+        Warn where a set is recorded in fewer rows.
+    weight : float
+        Warn where one row carries more than this share of all the weight of a set.
+    effective_rows : float
+        Warn where the weighted rows of a set are worth fewer rows than this (Kish's effective sample size).
+    small : float
+        Warn where the model puts the propensity of a set below ``propensity`` in more than this share of the rows that
+        want it and do not have it.
+    wanted : float
+        The last four speak only of sets that at least this share of the policy's runs wants.
+    """
+
+    propensity: float = 1e-3
+    healthy: float = 0.02
+    share: float = 1e-3
+    rows: int = 5
+    weight: float = 0.5
+    effective_rows: float = 5.0
+    small: float = 0.05
+    wanted: float = 0.05
+
+    def __post_init__(self) -> None:
+        for field in fields(self):
+            value = getattr(self, field.name)
+            if not isinstance(value, Real) or isinstance(value, bool) or not float(value) >= 0:
+                raise ValueError(f"{field.name!r} must be a number that is not negative, but is {value!r}.")
+        for name in ("propensity", "healthy", "share", "weight", "small", "wanted"):
+            if getattr(self, name) > 1:
+                raise ValueError(f"{name!r} must not exceed 1, but is {getattr(self, name)!r}.")
+        if not self.propensity < self.healthy:
+            raise ValueError(
+                f"'propensity' must be smaller than 'healthy', but {self.propensity!r} is not smaller than "
+                f"{self.healthy!r}."
+            )

@@ -1,0 +1,175 @@
+"""Which sets the records cannot carry, and in which rows."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+from itertools import combinations
+
+import numpy as np
+
+from ..arrays import Bools, Floats, Ints, every
+from ..data import Retrospective
+from .regions import Region, RegionScan, Term
+
+__all__ = ["SupportMap", "Violation", "find_violations"]
+
+_EDGE_RUNS, _EDGE_SHARE = 0.005, 0.01  # fewer runs, of all and of those that want the set, are taken for an edge
+_MOST_SETS = 512  # sets searched for regions, the most wanted first; beyond, only sets that no row has are found
+
+
+@dataclass(frozen=True, eq=False)
+class Violation:
+    """A set that is not recorded, or hardly ever, in some rows.
+
+    Attributes
+    ----------
+    required : ndarray of bool, shape (G,)
+        The set, groups that are always recorded left out.
+    rows : ndarray of bool, shape (n,)
+        Where.
+    n_recorded : int
+        Of these rows, how many have it recorded.
+    terms : tuple of Term
+        The region of X_o that the rows make up; empty for all rows.
+    known : bool
+        Whether a known propensity says so, not the records.
+    share : float
+        Of the policy's runs, how many want the set there.
+    """
+
+    required: Bools
+    rows: Bools
+    n_recorded: int
+    terms: tuple[Term, ...] = ()
+    known: bool = False
+    share: float = float("nan")
+
+    def name(self, data: Retrospective) -> str:
+        """Names of the groups."""
+        return " + ".join(np.array(data.problem.group_names, dtype=object)[self.required])
+
+    def where(self, columns: Sequence[str]) -> str:
+        """The region in words; "" for all rows."""
+        return " and ".join(_words(term, columns) for term in self.terms)
+
+
+def _words(term: Term, columns: Sequence[str]) -> str:
+    name = columns[term.column]
+    if "=" in name and 0 < term.low <= 1 and term.high == np.inf:  # a level of a categorical column
+        return name
+    if "=" in name and 0 < term.high <= 1 and term.low == -np.inf:
+        return f"not {name}"
+    if term.low == -np.inf:
+        return f"{name} < {term.high:.6g}"
+    if term.high == np.inf:
+        return f"{name} >= {term.low:.6g}"
+    return f"{term.low:.6g} <= {name} < {term.high:.6g}"
+
+
+@dataclass(frozen=True, eq=False)
+class SupportMap:
+    """Says of any row and set whether it is unsupported: so is every set that holds an unsupported one.
+
+    Attributes
+    ----------
+    violations : tuple of Violation
+        What is unsupported.
+    minor : tuple of Violation
+        What so few runs meet that estimates may ignore it; to be named all the same.
+    """
+
+    violations: tuple[Violation, ...] = ()
+    minor: tuple[Violation, ...] = ()
+
+    def __bool__(self) -> bool:
+        return bool(self.violations)
+
+    def blame(self, rows: Ints, sets: Bools, index: Ints) -> Ints:
+        """Place of the first violation that sets[index] runs into in these rows; -1 where it is supported."""
+        out = np.full(len(rows), -1, dtype=np.intp)
+        for v, violation in enumerate(self.violations):
+            holds = every(sets | ~violation.required)[index]
+            out[holds & violation.rows[rows] & (out < 0)] = v
+        return out
+
+    def lacks(self, rows: Ints, sets: Bools, index: Ints) -> Bools:
+        """Whether sets[index] is unsupported in these rows."""
+        return self.blame(rows, sets, index) >= 0
+
+    def lacking(self, required: Bools) -> Bools:
+        """Rows of the whole table in which this set is unsupported."""
+        out = np.zeros(len(self.violations[0].rows) if self.violations else 0, dtype=bool)
+        for violation in self.violations:
+            if not (violation.required & ~required).any():
+                out |= violation.rows
+        return out
+
+    def having(self, shares: Floats, wanted: Floats, least: float) -> SupportMap:
+        """Sort the violations by the share of runs that meets them.
+
+        Where a policy wants a set just beyond the edge of its region, a few rows may fall on the wrong side of the
+        estimated edge; that is no violation. ``wanted`` is the share of runs that wants the set anywhere.
+        """
+        kept: list[Violation] = []
+        minor: list[Violation] = []
+        for violation, share, total in zip(self.violations, shares, wanted, strict=True):
+            told = replace(violation, share=float(share))
+            if share <= 0 or (share < _EDGE_RUNS and share < _EDGE_SHARE * total):
+                continue
+            (kept if share > least else minor).append(told)
+        return SupportMap(tuple(kept), (*self.minor, *minor))
+
+
+def find_violations(data: Retrospective, sets: Iterable[Bools], scan: RegionScan) -> SupportMap:
+    """Search the wanted sets, small ones first; of each violation the smallest set that is to blame.
+
+    A region in which a set has enough records has enough of every smaller set, so sets within one that the search found
+    beyond suspicion are not searched.
+    """
+    sometimes = ~data.always_recorded
+    wanted = {(s & sometimes).tobytes(): s & sometimes for s in sets}
+    todo = sorted((s for s in wanted.values() if s.any()), key=lambda s: (int(s.sum()), s.tobytes()))
+    clean: list[Bools] = []
+    suspicious: list[Bools] = []
+    for s in todo[::-1][:_MOST_SETS]:  # large ones first, to see which need no search
+        if any(not (s & ~c).any() for c in clean):
+            continue
+        scan.find(every(data.recorded[:, s]), np.ones(len(data), dtype=bool))
+        (clean if scan.clean else suspicious).append(s)
+    found: list[Violation] = []
+    for s in todo:
+        if (rows := every(data.recorded[:, s])).any():
+            if any(s is x for x in suspicious):
+                found += _in_regions(data, s, rows, scan, found)
+        elif not _implied(s, found, np.ones(len(data), dtype=bool)):
+            found.append(_smallest(data, s, Region((), np.ones(len(data), dtype=bool), len(data), 0), scan))
+    return SupportMap(tuple(found))
+
+
+def _in_regions(
+    data: Retrospective, s: Bools, recorded: Bools, scan: RegionScan, found: list[Violation]
+) -> list[Violation]:
+    known = SupportMap(tuple(found))
+    among = ~known.lacking(s) if found else np.ones(len(data), dtype=bool)
+    return [_smallest(data, s, region, scan) for region in scan.find(recorded, among)]
+
+
+def _implied(s: Bools, found: list[Violation], rows: Bools) -> bool:
+    """Whether violations of smaller sets cover these rows already."""
+    return bool(found) and bool(SupportMap(tuple(found)).lacking(s)[rows].all())
+
+
+def _smallest(data: Retrospective, s: Bools, region: Region, scan: RegionScan) -> Violation:
+    """The smallest set within s that lacks support in the region as well."""
+    groups = np.flatnonzero(s)
+    inside = data.recorded[region.rows]
+    for size in range(1, min(len(groups), 3)):
+        for part in combinations(groups, size):
+            k = int(every(inside[:, list(part)]).sum())
+            whole = not region.terms and region.n_recorded == 0
+            if (k == 0 and whole) or scan.violates(region.n_rows, k):
+                required = np.zeros_like(s)
+                required[list(part)] = True
+                return Violation(required, region.rows, k, region.terms)
+    return Violation(s, region.rows, region.n_recorded, region.terms)

@@ -1,0 +1,282 @@
+"""The support check: what it finds, what it leaves alone, and what it says."""
+
+import warnings
+
+import numpy as np
+import pandas as pd
+import pytest
+from numpy.testing import assert_allclose, assert_array_equal
+
+import afape
+from afape.nuisance import AutoregressivePropensity, ChainPropensity
+from afape.support import RegionScan, SupportMap, SupportThresholds, Violation, find_violations
+from planted import KINDS, Planted
+
+
+def check(world, **options):
+    return afape.check_support(world.data, world.policy, world.missingness, n_folds=1, **options)
+
+
+def test_every_planted_violation_is_named():
+    """100 worlds: intervals, tails, levels, categories, corners and all rows; one group or a pair; p = 0 or 0.0005."""
+    missed = []
+    for seed in range(100):
+        world = Planted(seed, KINDS[seed % len(KINDS)])
+        with pytest.warns(afape.SupportWarning) as told:
+            support = check(world)
+        if world.name not in set(support.violations["set"]) or repr(world.name) not in str(told[0].message):
+            missed.append((seed, world.kind, world.name))
+        assert not support.holds
+    assert missed == []
+
+
+def test_healthy_worlds_are_left_alone():
+    """100 worlds in which every set has probability of at least 0.02 in every row: 95 are to be quiet."""
+    quiet = 0
+    for seed in range(100):
+        with warnings.catch_warnings(record=True) as told:
+            warnings.simplefilter("always", afape.SupportWarning)
+            support = check(Planted(seed))
+        quiet += not told
+        assert support.holds or told
+    assert quiet >= 95
+
+
+@pytest.mark.parametrize("p", [0.02, "floor", "slope"])
+def test_seldom_but_evenly_recorded_is_no_violation(p):
+    """The hardest healthy sets: 0.02 in every row, in half of the rows with an edge, or at the end of a slope."""
+    alarms = 0
+    for seed in range(60):
+        rng = np.random.default_rng(seed)
+        x = rng.normal(size=(5000, 2))
+        chance = {"floor": 0.02 + 0.3 * (x[:, 0] > 0), "slope": 0.02 + 0.9 / (1 + np.exp(3 - 3 * x[:, 0]))}.get(p, p)
+        scan = RegionScan(x, SupportThresholds())
+        alarms += bool(scan.find(rng.random(5000) < chance, np.ones(5000, dtype=bool)))
+    assert alarms <= 6
+
+
+@pytest.mark.parametrize("k", [0, 1, 2])
+def test_the_binomial_criterion(k):
+    """As many rows as needed, and not one fewer."""
+    from scipy.stats import binom
+
+    scan = RegionScan(np.zeros((5000, 0)), SupportThresholds())
+    n = int(scan.need[k])
+    assert binom.cdf(k, n, 0.02) <= 4e-3 < binom.cdf(k, n - 1, 0.02)
+    assert scan.violates(n, k)
+    assert not scan.violates(n - 1, k)
+    assert not scan.violates(5000, 60)  # 0.012: neither healthy nor below the threshold
+
+
+@pytest.mark.parametrize("where", ["low", "middle", "box", "three"])
+def test_regions_are_found_to_the_row(where):
+    rng = np.random.default_rng(1)
+    x = rng.normal(size=(5000, 3))
+    region = {
+        "low": x[:, 0] < -0.7,
+        "middle": np.abs(x[:, 1]) < 0.2,
+        "box": (x[:, 0] < 0) & (x[:, 2] > 0.3),
+        "three": (x[:, 0] < 0.3) & (x[:, 1] < 0.3) & (x[:, 2] > -0.3),
+    }[where]
+    recorded = (rng.random(5000) < 0.4) & ~region
+    found = RegionScan(x, SupportThresholds()).find(recorded, np.ones(5000, dtype=bool))
+    rows = np.any([r.rows for r in found], axis=0)
+    assert (rows & ~region).sum() < 15
+    assert (region & ~rows).sum() < 30
+
+
+class Where:
+    """Wants the second group where the first column says so."""
+
+    def __init__(self, sign):
+        self.sign = sign
+
+    def probabilities(self, values, acquired):
+        out = np.zeros((len(values), acquired.shape[1] + 1))
+        wanted = (self.sign * values[:, 0] > 0) & ~acquired[:, 1]
+        out[:, 1], out[:, -1] = wanted, ~wanted
+        return out
+
+
+@pytest.fixture(scope="module")
+def half():
+    """Lactate is never recorded below 0, and often above."""
+    rng = np.random.default_rng(2)
+    age = rng.normal(size=4000)
+    lactate = np.where((age > 0) & (rng.random(4000) < 0.3), rng.normal(size=4000), np.nan)
+    ecg = np.where(rng.random(4000) < 0.6, 1.0, np.nan)
+    frame = pd.DataFrame({"age": age, "lactate": lactate, "ecg": ecg, "y": rng.integers(0, 2, 4000)})
+    groups = {n: [n] for n in ("age", "lactate", "ecg")}
+    return afape.Retrospective(frame, afape.Problem(groups, {"lactate": 1.0, "ecg": 2.0}, "y", 5.0))
+
+
+def test_what_the_policy_never_wants_is_no_violation(half):
+    mar = afape.MAR(given=["age"])
+    assert afape.check_support(half, Where(+1), mar).warnings == ()
+    with pytest.warns(afape.SupportWarning, match=r"'lactate' \(.* % of runs; recorded in 0 of \d+ rows with age < "):
+        support = afape.check_support(half, Where(-1), mar)
+    assert_allclose(support.unsupported, 0.5, atol=0.03)
+    assert not support.holds
+
+
+def test_advice_in_words(half):
+    with pytest.warns(afape.SupportWarning):
+        support = afape.check_support(half, afape.AcquireAll(), afape.MAR(given=["age"]))
+    assert "Drop group 'lactate' from the policy and the rest is supported." in support.advice
+    assert any("leave out rows with age < " in text for text in support.advice)
+    assert any("bounds" in text for text in support.advice)
+    shown = repr(support)
+    assert "! An estimated" in shown
+    assert "> Drop group 'lactate'" in shown
+    rest = half.take(half.values[:, 0] > 0.05)
+    assert afape.check_support(rest, afape.AcquireAll(), afape.MAR(given=["age"])).holds
+
+
+def test_views_groups_and_sets(half):
+    with pytest.warns(afape.SupportWarning):
+        support = afape.check_support(half, afape.RandomSubset(0.5), afape.MAR(given=["age"]))
+    views = support.views.set_index("view")
+    assert not views["holds"].any()
+    assert_allclose(views["unsupported"], [0.25, 0.5], atol=0.03)
+    assert views.loc["missing-data", "rows_usable"] == half.complete.sum()
+    groups = support.groups.set_index("group")
+    assert_allclose(groups["wanted"], [0.5, 0.375], atol=0.03)  # after lactate fails, ecg is not reached
+    assert_array_equal(groups["rows_recorded"], half.recorded[:, 1:].sum(axis=0))
+    sets = support.sets.set_index("set")
+    assert sets.loc["ecg", "ess"] > 1000
+    assert 0.2 < sets.loc["lactate", "smallest_propensity"] < 0.35  # where it is supported
+
+
+def test_missing_data_view_may_fail_alone(half):
+    support = afape.check_support(half, afape.FixedOrder(["ecg"]), afape.MAR(given=["age"]))
+    assert support.warnings == ()
+    assert support.views["holds"].tolist() == [True, False]
+    assert any("ipw-miss and cc are no use" in text for text in support.advice)
+
+
+def test_pairs_never_recorded_together(half):
+    either = half.hide(np.column_stack([np.ones(len(half)), half.labels == 0, half.labels == 1]).astype(bool))
+    with pytest.warns(afape.SupportWarning, match="that no row has recorded"):
+        support = afape.check_support(either, afape.RandomSubset(0.5), afape.MCAR())
+    assert support.pairs.to_dict("records") == [{"group": "lactate", "and": "ecg", "both_wanted": True}]
+    assert any("never all of them in one row" in text for text in support.advice)
+
+
+def test_known_propensities_speak_for_themselves(half):
+    def chance(values, required):
+        p = np.where(required[:, 1], np.where(values[:, 0] > 0, 0.3, 0.0), 1.0)
+        return p * np.where(required[:, 2], 0.6, 1.0)
+
+    known = afape.KnownPropensity(chance)
+    with pytest.warns(afape.SupportWarning, match="'lactate'"):
+        support = afape.check_support(half, Where(-1), afape.MAR(given=["age"]), propensity=known)
+    assert_allclose(support.unsupported, (half.values[:, 0] < 0).mean(), atol=1e-12)
+    assert afape.check_support(half, Where(+1), afape.MAR(given=["age"]), propensity=known).holds
+
+
+def test_evaluate_reports_the_same(half):
+    with pytest.warns(afape.SupportWarning):
+        support = afape.check_support(half, afape.RandomSubset(0.5), afape.MAR(given=["age"]))
+    zero = type("Zero", (), {"predict": lambda self, values, acquired: np.zeros(len(values), dtype=int)})()
+    with pytest.warns(afape.SupportWarning):
+        result = afape.evaluate(
+            half, afape.RandomSubset(0.5), zero, missingness=afape.MAR(given=["age"]), estimators=["ipw-semi"]
+        )
+    for name in ("sets", "groups", "views", "violations", "pairs"):
+        pd.testing.assert_frame_equal(getattr(support, name), getattr(result.support, name))
+    assert (support.warnings, support.advice) == (result.support.warnings, result.support.advice)
+
+
+@pytest.mark.filterwarnings("ignore::afape.NormalizerWarning")
+def test_thresholds_can_be_set(half):
+    strict = SupportThresholds(rows=5000, wanted=0.01)
+    with pytest.warns(afape.SupportWarning, match=r"runs want 'ecg', but no more than \d+ rows have it"):
+        afape.check_support(half, afape.FixedOrder(["ecg"]), afape.MCAR(), thresholds=strict)
+    strict = SupportThresholds(effective_rows=4000)
+    with pytest.warns(afape.SupportWarning, match="are worth no more than"):
+        afape.check_support(half, afape.FixedOrder(["ecg"]), afape.MCAR(), thresholds=strict)
+    lax = SupportThresholds(share=0.9)
+    with pytest.warns(afape.SupportWarning, match=r"'lactate' .* Estimates ignore them\."):
+        result = afape.evaluate(
+            half,
+            afape.AcquireAll(),
+            type("Zero", (), {"predict": lambda self, values, acquired: np.zeros(len(values), dtype=int)})(),
+            missingness=afape.MAR(given=["age"]),
+            thresholds=lax,
+            estimators=["ipw-semi"],
+        )
+    assert not isinstance(result["ipw-semi"]["total"], afape.Bounds)
+
+
+class Seldom:
+    """Wants the second group three times in two thousand."""
+
+    def probabilities(self, values, acquired):
+        out = np.zeros((len(values), acquired.shape[1] + 1))
+        out[:, 1] = np.where(acquired[:, 1], 0.0, 0.0015)
+        out[:, -1] = 1 - out[:, 1]
+        return out
+
+
+def test_what_few_runs_want_is_named_and_not_bounded(half):
+    with pytest.warns(afape.SupportWarning, match=r"0\.07\d % of .* 'lactate' .* with age < .* Estimates ignore them"):
+        support = afape.check_support(half, Seldom(), afape.MAR(given=["age"]))
+    assert support.violations["set"].tolist() == ["lactate"]
+    assert not support.holds
+
+
+def test_supersets_of_the_unsupported_are_unsupported(half):
+    scan = RegionScan(half.values[:, [0]], SupportThresholds())
+    sets = np.array([[True, True, False], [True, True, True], [True, False, True]])
+    found = find_violations(half, sets, scan)
+    assert [v.name(half) for v in found.violations] == ["lactate"]
+    rows, one = np.arange(len(half)), np.zeros(len(half), dtype=int)
+    assert_array_equal(found.lacks(rows, sets[:1], one), found.lacks(rows, sets[1:2], one))
+    assert not found.lacks(rows, sets[2:], one).any()
+    assert_array_equal(found.lacking(sets[1]), found.lacks(rows, sets[1:2], one))
+
+
+@pytest.mark.parametrize("learn", [ChainPropensity, AutoregressivePropensity])
+def test_rows_without_support_do_not_teach(half, learn):
+    """Where lactate is supported it has probability 0.3; a model of all rows would say something else."""
+    fold = np.arange(len(half)) % 2
+    given = afape.MAR([half.problem.group_names[0]]).conditioning(half, np.ones(3, dtype=bool))
+    bad = half.values[:, 0] < 0
+    violation = Violation(np.array([False, True, False]), bad, 0)
+    model = learn(half, given, fold).excluding(SupportMap((violation,)))
+    rows = np.flatnonzero(~bad)
+    p = model.probability(rows, np.array([[False, True, False], [False, True, True]]), np.zeros(len(rows), dtype=int))
+    assert_allclose(p, 0.3, atol=0.08)
+    plain = learn(half, given, fold)
+    assert plain.probability(rows, np.array([[False, True, False]]), np.zeros(len(rows), dtype=int)).min() < 0.2
+    again = model.refit(np.ones(len(half)))
+    assert_allclose(
+        again.probability(rows, np.array([[False, True, False]]), np.zeros(len(rows), dtype=int)), p, atol=0.01
+    )
+
+
+@pytest.mark.parametrize(
+    ("options", "match"),
+    [
+        ({"propensity": 2.0}, "'propensity' must not exceed 1"),
+        ({"propensity": 0.05}, "'propensity' must be smaller than 'healthy'"),
+        ({"share": -1}, "'share' must be a number that is not negative"),
+        ({"rows": "many"}, "'rows' must be a number"),
+    ],
+)
+def test_bad_thresholds(options, match):
+    with pytest.raises(ValueError, match=match):
+        SupportThresholds(**options)
+
+
+def test_bad_arguments(half):
+    mar = afape.MAR(given=["age"])
+    with pytest.raises(TypeError, match=r"'thresholds' must be an afape\.SupportThresholds"):
+        afape.check_support(half, afape.AcquireAll(), mar, thresholds=0.1)
+    with pytest.raises(TypeError, match="'data' must be"):
+        afape.check_support("data", afape.AcquireAll(), mar)
+    with pytest.raises(TypeError, match="'missingness' must be"):
+        afape.check_support(half, afape.AcquireAll(), "MAR")
+    known = afape.KnownPropensity(lambda v, r: np.ones(len(v)))
+    with pytest.raises(ValueError, match="'propensity' must be one propensity here"):
+        afape.check_support(half, afape.AcquireAll(), mar, propensity=[None, known])
