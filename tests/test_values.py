@@ -131,6 +131,7 @@ def test_split_learns_from_some_rows_and_averages_over_the_others(parts):
 
 
 @pytest.mark.filterwarnings("ignore::afape.NormalizerWarning")
+@pytest.mark.filterwarnings("ignore::afape.SupportWarning")
 def test_rows_that_only_teach_have_no_say():
     """In a split, weights of the learning rows by models of the few others are nobody's business."""
     rng = np.random.default_rng(0)

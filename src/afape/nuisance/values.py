@@ -324,7 +324,9 @@ class _Model:
         for kind, lines in zip(kinds, lines_of(index, len(kinds)), strict=True):
             if (found := self.parts.get(kind.tobytes())) is None:
                 part = _Features(features.values[lines], features.acquired[lines], features.label[lines])
-                out[lines] = self._ask(self.fallback, self._fewer(part, actions[lines]))
+                fewer = self._fewer(part, actions[lines])
+                if not np.isnan(fewer).any():  # else even the shared values are not known here: no answer
+                    out[lines] = self._ask(self.fallback, fewer)
                 orphans += len(lines)
                 continue
             known, model = found

@@ -40,7 +40,7 @@ class SupportThresholds:
     rows: int = 5
     weight: float = 0.5
     effective_rows: float = 5.0
-    small: float = 0.05
+    small: float = 0.5
     wanted: float = 0.05
 
     def __post_init__(self) -> None:

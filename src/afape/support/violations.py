@@ -15,7 +15,7 @@ from .regions import Region, RegionScan, Term
 __all__ = ["SupportMap", "Violation", "find_violations"]
 
 _EDGE_RUNS, _EDGE_SHARE = 0.005, 0.01  # fewer runs, of all and of those that want the set, are taken for an edge
-_MOST_SETS = 512  # sets searched for regions, the most wanted first; beyond, only sets that no row has are found
+_MOST_SETS = 512  # sets searched for regions: of more, the smallest three quarters and the largest of this number
 
 
 @dataclass(frozen=True, eq=False)
@@ -130,34 +130,28 @@ def find_violations(data: Retrospective, sets: Iterable[Bools], scan: RegionScan
     sometimes = ~data.always_recorded
     wanted = {(s & sometimes).tobytes(): s & sometimes for s in sets}
     todo = sorted((s for s in wanted.values() if s.any()), key=lambda s: (int(s.sum()), s.tobytes()))
+    searched = todo if len(todo) <= _MOST_SETS else todo[: _MOST_SETS * 3 // 4] + todo[-_MOST_SETS // 4 :]
+    everywhere = np.ones(len(data), dtype=bool)
     clean: list[Bools] = []
-    suspicious: list[Bools] = []
-    for s in todo[::-1][:_MOST_SETS]:  # large ones first, to see which need no search
+    suspicious: dict[bytes, list[Region]] = {}
+    for s in searched[::-1]:  # large ones first, to see which need no search
         if any(not (s & ~c).any() for c in clean):
             continue
-        scan.find(every(data.recorded[:, s]), np.ones(len(data), dtype=bool))
-        (clean if scan.clean else suspicious).append(s)
+        regions = scan.find(every(data.recorded[:, s]), everywhere)
+        if scan.clean:
+            clean.append(s)
+        else:
+            suspicious[s.tobytes()] = regions
     found: list[Violation] = []
     for s in todo:
-        if (rows := every(data.recorded[:, s])).any():
-            if any(s is x for x in suspicious):
-                found += _in_regions(data, s, rows, scan, found)
-        elif not _implied(s, found, np.ones(len(data), dtype=bool)):
-            found.append(_smallest(data, s, Region((), np.ones(len(data), dtype=bool), len(data), 0), scan))
+        lacking = SupportMap(tuple(found)).lacking(s) if found else ~everywhere
+        if not (recorded := every(data.recorded[:, s])).any():
+            if not lacking.all():
+                found.append(_smallest(data, s, Region((), everywhere, len(data), 0), scan))
+        elif s.tobytes() in suspicious:
+            regions = scan.find(recorded, ~lacking) if lacking.any() else suspicious[s.tobytes()]
+            found += [_smallest(data, s, region, scan) for region in regions]
     return SupportMap(tuple(found))
-
-
-def _in_regions(
-    data: Retrospective, s: Bools, recorded: Bools, scan: RegionScan, found: list[Violation]
-) -> list[Violation]:
-    known = SupportMap(tuple(found))
-    among = ~known.lacking(s) if found else np.ones(len(data), dtype=bool)
-    return [_smallest(data, s, region, scan) for region in scan.find(recorded, among)]
-
-
-def _implied(s: Bools, found: list[Violation], rows: Bools) -> bool:
-    """Whether violations of smaller sets cover these rows already."""
-    return bool(found) and bool(SupportMap(tuple(found)).lacking(s)[rows].all())
 
 
 def _smallest(data: Retrospective, s: Bools, region: Region, scan: RegionScan) -> Violation:
