@@ -1,6 +1,7 @@
 """Missing not at random: weights along the factorisation of a graph, against brute force over every pattern."""
 
 import numpy as np
+import pandas as pd
 import pytest
 from numpy.testing import assert_allclose
 from sklearn.base import BaseEstimator, ClassifierMixin
@@ -8,9 +9,10 @@ from sklearn.neighbors import KNeighborsClassifier
 
 import afape
 from afape.estimators import DirectMethod, DoublyRobust, InverseProbability, View, WeightedEstimator
-from afape.nuisance import ChainPropensity
+from afape.nuisance import ChainPropensity, LearnedPropensity
+from afape.nuisances import Nuisances
 from afape.walk import Ground, WalkTable, walk
-from worlds import GRAPH_WORLDS, ExactValues, GraphWorld
+from worlds import GRAPH_WORLDS, ExactValues, GraphWorld, Zero
 
 pytestmark = [
     # Rows that enumerate a world are no sample of it: mean weights need not be near 1, and few rows may carry much.
@@ -250,7 +252,7 @@ def test_which_estimators_are_offered_follows_from_graph_and_policy():
     assert list(everyone.outcomes) == ["imp-mean", "blocking", "cc", "ipw-miss", *HYBRID]
     modest = afape.evaluate(data, afape.FixedOrder(["g1"]), world.classifier, missingness=world.missingness)
     assert list(modest.outcomes) == ["imp-mean", "blocking", "cc", "ipw-miss", "ipw-semi", "dm-semi", "drl-semi"]
-    with pytest.raises(ValueError, match=r"'ipw-semi', but under this graph.*'ipw-semi-miss'"):
+    with pytest.raises(ValueError, match=r"'ipw-semi', but here.*'ipw-semi-miss'"):
         run(world, data, propensity=None, estimators=["ipw-semi"])
 
 
@@ -283,7 +285,7 @@ def test_adjusting_by_hand_is_the_graph_that_it_stands_for():
 
 @pytest.mark.parametrize("name", ["paper", "odds ratio", "label", "peeling", "comparison"])
 def test_learned_weights_are_unbiased_and_their_errors_honest(name):
-    """Saturated logistic models: bias below its Monte Carlo error, standard errors like the spread of the estimates."""
+    """Bias below its Monte Carlo error, and standard errors like the spread of the estimates."""
     world = GRAPH_WORLDS[name]
     truth = sum(world.true_costs())
     values, errors = [], []
@@ -347,3 +349,100 @@ def test_bootstrap_learns_the_root_again():
     stacked = result["ipw-semi-miss"]["total"]
     assert 0.6 < stacked.bootstrap_std_error / stacked.std_error < 1.6
     assert np.isfinite(result["dm-semi-miss"]["total"].std_error)
+
+
+def test_complete_rows_know_a_label_that_the_policy_does_not_need():
+    """What the policy wants is recorded whatever the label, complete rows are not."""
+    world = GraphWorld(53, graph="R_g1; y -> R_g2")
+    data, _, mass = world.everything()
+    chain = Nuisances.learned(
+        data, world.missingness, {"": LearnedPropensity(Shares())}, np.zeros(len(data), dtype=np.intp),
+        np.array([[True, True, False]]), np.array([True, True, False]),
+    )  # fmt: skip
+    assert not chain.given.label
+    complete = chain.complete[""].refit(mass)
+    rows = np.flatnonzero(data.complete)
+    p = complete.probability(rows, np.ones((1, 3), dtype=bool), np.zeros(len(rows), dtype=np.intp))
+    truth = [world.superset(np.zeros(3, dtype=int), np.array([False, True, True]), y) for y in data.labels[rows]]
+    assert_allclose(p, truth, rtol=1e-9)
+
+
+def test_support_counts_rows_that_have_what_is_adjusted_for():
+    """g2 is recorded only where g1 is not: no row can be weighted for it."""
+    rng = np.random.default_rng(0)
+    n = 3000
+    g1, g2, y = rng.normal(size=n), rng.normal(size=n), rng.integers(0, 2, n)
+    has1 = rng.random(n) < 0.5
+    has2 = ~has1 & (rng.random(n) < 0.6)
+    frame = pd.DataFrame({"g1": np.where(has1, g1, np.nan), "g2": np.where(has2, g2, np.nan), "y": y})
+    problem = afape.Problem({"g1": ["g1"], "g2": ["g2"]}, {"g1": 1.0, "g2": 1.0}, "y", 4.0)
+    data = afape.Retrospective(frame, problem)
+    graph = afape.MNAR("R_g1; g1 -> R_g2; R_g1 -> R_g2")
+    with pytest.warns(afape.SupportWarning, match="g2"):
+        result = afape.evaluate(
+            data, afape.RandomSubset(0.3), Zero(), missingness=graph, estimators=["ipw-semi-miss", "drl-semi-miss"]
+        )
+    line = result.support.sets.set_index("set").loc["g2"]
+    assert line["rows_recorded"] == 0
+    assert result.support.views["view"].iloc[0] == "hybrid"
+    assert 0.2 < result.support.unsupported < 0.4
+    for name in ("ipw-semi-miss", "drl-semi-miss"):
+        bounds = result[name]["total"]
+        truth = 0.6 + 4.0 * y.mean()  # two groups at 0.3 each; the classifier always says 0
+        assert isinstance(bounds, afape.Bounds)
+        low, high = bounds.interval()
+        assert low <= truth <= high
+
+
+def test_bounds_where_what_is_adjusted_for_is_never_recorded_in_some_rows():
+    """g1 is never recorded for x below 0: these rows stand for themselves, within what their label allows."""
+    rng = np.random.default_rng(1)
+    n = 4000
+    x, g1, g2 = rng.normal(size=(3, n))
+    y = (x + g1 + g2 > 0).astype(int)
+    has1 = (x > 0) & (rng.random(n) < 0.7)
+    has2 = rng.random(n) < 1 / (1 + np.exp(-0.5 - g1))
+    columns = {"x": x, "g1": np.where(has1, g1, np.nan), "g2": np.where(has2, g2, np.nan), "y": y}
+    problem = afape.Problem({"x": ["x"], "g1": ["g1"], "g2": ["g2"]}, {"g1": 1.0, "g2": 1.0}, "y", 4.0)
+    data = afape.Retrospective(pd.DataFrame(columns), problem)
+    graph = afape.MNAR("x -> R_g1; g1 -> R_g2")
+    policy = afape.FixedOrder(["g2"])
+    with pytest.warns(afape.SupportWarning, match="x < "):
+        result = afape.evaluate(
+            data, policy, Zero(), missingness=graph, estimators=["ipw-semi-miss", "drl-semi-miss", "dm-semi-miss"]
+        )
+    truth = 1.0 + 4.0 * y.mean()
+    for name in ("ipw-semi-miss", "drl-semi-miss", "dm-semi-miss"):
+        bounds = result[name]["total"]
+        assert bounds.lower - 0.1 < truth < bounds.upper + 0.1
+        assert 1.5 < bounds.upper - bounds.lower < 4.5  # half of the rows, between nothing and two prices plus an error
+
+
+def test_a_replicate_that_cannot_be_learned_is_lost_not_fatal():
+    world = GRAPH_WORLDS["odds ratio"]
+    data = world.draw(40, 1)
+    result = run(world, data, propensity=None, normalize=True, estimators=["ipw-semi-miss"], n_folds=1, bootstrap=150)
+    outcome = result.outcomes["ipw-semi-miss"]
+    assert outcome.replicates == 150
+    assert 0 < outcome.lost < 20
+    assert np.isfinite(outcome.estimates["total"].bootstrap_std_error)
+
+
+def test_a_known_propensity_must_know_a_label_that_matters():
+    world = GRAPH_WORLDS["label"]
+    data = world.draw(100, 0)
+    ignorant = afape.KnownPropensity(lambda values, required: np.full(len(values), 0.5))
+    with pytest.raises(ValueError, match="must know the label"):
+        run(world, data, propensity=ignorant)
+
+
+def test_comparisons_under_a_graph_rank_by_its_own_estimators():
+    world = GRAPH_WORLDS["paper"]
+    data = world.draw(500, 0)
+    found = afape.compare(
+        data, {"all": afape.AcquireAll(), "none": afape.AcquireNone()}, world.classifier, missingness=world.missingness
+    )
+    assert found.best_estimator == "drl-semi-miss"
+    assert "by drl-semi-miss" in repr(found)
+    assert_allclose(found.ranking()["estimate"], found.ranking("drl-semi-miss")["estimate"])
+    assert len(found.differences()) == 1

@@ -24,6 +24,12 @@ from .task import Task
 
 __all__ = ["Comparison", "compare"]
 
+# Estimators by which policies are compared unless told otherwise, the first that has an answer.
+_PREFERRED = (
+    *("drl-semi", "drl-semi-gt", "drl-semi-miss", "drl-semi-miss-gt"),
+    *("ipw-semi", "ipw-semi-gt", "ipw-semi-miss", "ipw-semi-miss-gt", "mi", "ipw-miss", "ipw-miss-gt"),
+    *("dm-semi", "dm-semi-miss", "dm-semi-miss-gt"),
+)
 _DRAWS = 20_000  # of the joint normal law of the estimates
 
 
@@ -72,7 +78,17 @@ class Comparison:
             )
         return points
 
-    def differences(self, estimator: str = "drl-semi", target: str = "total") -> pd.DataFrame:
+    @property
+    def best_estimator(self) -> str:
+        """What `differences` and `ranking` use by default: the doubly robust estimator, else a weighted one."""
+        first = next(iter(self.evaluations.values()))
+        here = [name for name in _PREFERRED if name in first.outcomes]
+        answered = [n for n in here if all(n in e for e in self.evaluations.values())]
+        if not here:
+            raise ValueError(f"None of {list(_PREFERRED)} was asked for; name one of {list(first.outcomes)}.")
+        return (answered or here)[0]
+
+    def differences(self, estimator: str | None = None, target: str = "total") -> pd.DataFrame:
         """Paired differences of all pairs, with simultaneous intervals.
 
         The intervals hold for all pairs at once: their half-width is the quantile of the largest absolute
@@ -81,7 +97,7 @@ class Comparison:
         ``p_value`` is adjusted in the same way. Policies for which the estimator has no answer, or only bounds, are left
         out; ``a - b`` of the estimates bounds their differences.
         """
-        estimates = self._points(estimator, target)
+        estimates = self._points(estimator or self.best_estimator, target)
         names, covariance = list(estimates), _covariance(list(estimates.values()))
         freedom = _degrees_of_freedom(list(estimates.values()))
         values = np.array([e.value for e in estimates.values()])
@@ -114,13 +130,14 @@ class Comparison:
             }
         )
 
-    def ranking(self, estimator: str = "drl-semi", target: str = "total") -> pd.DataFrame:
+    def ranking(self, estimator: str | None = None, target: str = "total") -> pd.DataFrame:
         """Policies from cheap to dear, with the uncertainty of their rank.
 
         ``best`` is the probability of being the cheapest under the joint normal law of the estimates, ``rank_lower`` and
         ``rank_upper`` the ranks that the simultaneous differences leave open. Policies for which the estimator has
         no answer, or only bounds, are left out.
         """
+        estimator = estimator or self.best_estimator
         estimates = self._points(estimator, target)
         names = list(estimates)
         values = np.array([e.value for e in estimates.values()])
@@ -152,7 +169,7 @@ class Comparison:
         head = f"{len(self.evaluations)} policies on {first.support.n_rows} rows"
         usable = [
             name
-            for name in ("drl-semi", "ipw-semi", *first.outcomes)
+            for name in _PREFERRED  # never one that is known to be biased
             if all(name in e and np.isfinite(e[name]["total"].std_error) for e in self.evaluations.values())
         ]
         if not usable:
@@ -185,9 +202,8 @@ def _covariance(estimates: list[Estimate]) -> Floats:
 
 
 def _degrees_of_freedom(estimates: list[Estimate]) -> float:
-    """Fewest degrees of freedom of a difference by Rubin's rules; infinite for other estimates."""
-    pairs = [a - b for a, b in combinations(estimates, 2)]
-    return min((d.degrees_of_freedom for d in pairs if isinstance(d, ImputedEstimate)), default=np.inf)
+    """Fewest degrees of freedom of a difference."""
+    return min(((a - b).degrees_of_freedom for a, b in combinations(estimates, 2)), default=np.inf)
 
 
 def _draws(covariance: Floats, freedom: float = np.inf) -> Floats:
@@ -225,8 +241,9 @@ def compare(
 ) -> Comparison:
     """Evaluate several policies on the same rows.
 
-    Folds, bootstrap draws, completed tables and learned propensities are shared, so that differences are paired.
-    Arguments are those of `evaluate`, but for
+    Folds, bootstrap draws, completed tables and learned propensities are shared, so that differences are paired. Under a
+    graph, all policies are adjusted for what any of them needs; a policy alone may need less. Arguments are those of
+    `evaluate`, but for
 
     Parameters
     ----------

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -11,7 +12,8 @@ import numpy as np
 from .arrays import Bools, Ints
 from .data import Retrospective
 from .missingness import MNAR
-from .nuisance import BoundPropensity, Conditioning, KnownPropensity, LearnedPropensity
+from .notices import PropensityFitWarning
+from .nuisance import BoundPropensity, Conditioning, KnownPropensity, LearnedPropensity, NotLearnableError
 
 __all__ = [
     "BASELINES",
@@ -67,9 +69,18 @@ class Nuisances:
 
     @staticmethod
     def learned(
-        data: Retrospective, missingness: Any, specs: Specs, fold: Ints, asked: Bools, wanted: Bools
+        data: Retrospective,
+        missingness: Any,
+        specs: Specs,
+        fold: Ints,
+        asked: Bools,
+        wanted: Bools,
+        names: Sequence[str] | None = None,
     ) -> Nuisances:
-        """Bind known propensities, set up learned ones, for policies that reach the sets ``asked``."""
+        """Bind known propensities, set up learned ones, for policies that reach the sets ``asked``.
+
+        ``names`` are the estimators that these are for, if not all.
+        """
         given, reasons = missingness.conditioning(data, wanted), missingness.reasons(data, wanted)
         whole: Conditioning | None = given
         ignorable = not given.gaps.any()
@@ -86,7 +97,14 @@ class Nuisances:
         propensities = {suffix: _bind(spec, data, given, fold, asked) for suffix, spec in specs.items()}
         if whole is None or whole is given:
             return Nuisances(given, propensities, {} if whole is None else propensities, asked, ignorable, reasons)
-        complete = {suffix: _bind(spec, data, whole, fold, asked) for suffix, spec in specs.items()}
+        complete = {}
+        if names is None or any(base_of(name) == MISSING for name in names):
+            try:
+                complete = {suffix: _bind(spec, data, whole, fold, asked) for suffix, spec in specs.items()}
+            except NotLearnableError as error:
+                if names is not None:
+                    raise
+                warnings.warn(f"ipw-miss is left out. {error}", PropensityFitWarning, stacklevel=4)
         return Nuisances(given, propensities, complete, asked, ignorable, reasons)
 
     def names(self, asked: Sequence[str] | None, missingness: Any) -> list[str]:
@@ -99,7 +117,7 @@ class Nuisances:
         for name in asked:
             if gaps and base_of(name) in _SEMI:
                 raise ValueError(
-                    f"'estimators' has {name!r}, but under this graph the recording of what the policy wants depends on groups "
+                    f"'estimators' has {name!r}, but here the recording of what the policy wants depends on groups "
                     f"that are not always recorded. Use {_HYBRID[_SEMI.index(base_of(name))]!r}."
                 )
             if not self.complete and base_of(name) == MISSING:
@@ -122,7 +140,14 @@ class Nuisances:
 def _bind(
     spec: KnownPropensity | LearnedPropensity, data: Retrospective, given: Conditioning, fold: Ints, asked: Bools
 ) -> BoundPropensity:
-    return spec.bind(data) if isinstance(spec, KnownPropensity) else spec.bind(data, given, fold, asked)
+    if not isinstance(spec, KnownPropensity):
+        return spec.bind(data, given, fold, asked)
+    if given.label and not spec.labels:
+        raise ValueError(
+            f"{spec!r} must know the label, because recording depends on it here: write function(values, required, labels) "
+            "and say KnownPropensity(function, labels=True)."
+        )
+    return spec.bind(data)
 
 
 def base_of(name: str) -> str:

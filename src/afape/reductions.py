@@ -27,7 +27,7 @@ from .estimators import (
     bounded_values,
 )
 from .imputation import Imputations
-from .nuisance import ActionValues, BoundPropensity, KnownValues, TableValues, ValueRegressor
+from .nuisance import ActionValues, BoundPropensity, KnownValues, NotLearnableError, TableValues, ValueRegressor
 from .nuisances import DIRECT, DOUBLY_ROBUST, IMPUTED, MISSING, Nuisances, base_of
 from .positivity import Positivity, wanted_sets
 from .walk import Ground, WalkOptions, WalkTable, walk
@@ -310,11 +310,14 @@ class Reductions:
         return values[_suffix(name)]
 
     def replicate(self, row_weight: Floats) -> dict[str, dict[str, float]]:
-        """Every estimate with these row weights, nuisances learned again."""
+        """Every estimate with these row weights, nuisances learned again; NaN where the draw cannot teach them."""
         refitted: dict[int, BoundPropensity] = {}
-        for view in self.views.values():
-            if id(view.propensity) not in refitted:
-                refitted[id(view.propensity)] = view.propensity.refit(row_weight)
+        try:
+            for view in self.views.values():
+                if id(view.propensity) not in refitted:
+                    refitted[id(view.propensity)] = view.propensity.refit(row_weight)
+        except NotLearnableError:
+            return {name: _Lost() for name in self.names}
         views = {name: replace(view, propensity=refitted[id(view.propensity)]) for name, view in self.views.items()}
         return self._replicate(row_weight, views, self._values(row_weight) if self.valued else {})
 
@@ -344,6 +347,13 @@ class Reductions:
                 found if least is largest else bounded_values(found, direct.replicate(largest, used, views[name]))
             )
         return out
+
+
+class _Lost(dict[str, float]):
+    """No value of anything."""
+
+    def __missing__(self, key: str) -> float:
+        return float("nan")
 
 
 def _suffix(name: str) -> str:

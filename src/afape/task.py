@@ -176,7 +176,7 @@ class Task:
         """Propensities that serve all of these policies."""
         sets = unique_sets(np.concatenate([self.probe(policy) for policy in policies]))[0]
         wanted = any_of(sets.T) | self.data.problem.free
-        return Nuisances.learned(self.data, self.missingness, self.specs, self.fold, sets, wanted)
+        return Nuisances.learned(self.data, self.missingness, self.specs, self.fold, sets, wanted, self.names)
 
     def evaluate(self, policy: Policy, name: str, nuisances: Nuisances, progress: Progress | None = None) -> Evaluation:
         """Walk, estimate, bootstrap, warn."""

@@ -10,6 +10,7 @@ from ..arrays import Floats, tally
 from ..data import Retrospective
 from ..nuisance import ChainPropensity, StackedScores
 from ..walk import WalkTable
+from ..walk.sets import unique_sets
 from .estimate import TARGETS, Estimate, Outcome, effective_size
 from .weights import View, WeightedStates
 
@@ -88,7 +89,8 @@ class WeightedEstimator:
             moving = quantities * (self.row_weight[row] * ~weighted.clipped)[:, None]
             self.scores.add(row, weighted.sets, weighted.set_of, depth, moving)
         if weighted.clipped.any():  # sets of a row, not states: with adjusted groups many states share one set
-            pairs = np.column_stack([row, weighted.set_of])[weighted.clipped]
+            kinds = unique_sets(weighted.sets)[1]
+            pairs = np.column_stack([row, kinds[weighted.set_of]])[weighted.clipped]
             self.clipped += len(np.unique(pairs, axis=0))
         self.largest_weight = max(self.largest_weight, float(weighted.weight.max()))
 

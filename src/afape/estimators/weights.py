@@ -19,7 +19,7 @@ class WeightedStates(NamedTuple):
     """The states that a view can use, with their weights; lines point into the walk's table."""
 
     lines: Ints
-    sets: Bools  # (u, G) distinct sets S + adj
+    sets: Bools  # (u, G) sets S + adj, one a set S
     set_of: Ints  # (m,) place of each line's set
     raw: Floats  # (m,) P(R >= S + adj | given) before clipping
     weight: Floats  # (m,) its inverse, after clipping

@@ -83,7 +83,8 @@ class MNAR:
     adjust : sequence of str
         In place of a graph, for those who know: the groups to adjust for, those with gaps in the order in which
         their recording came about. Recording of each of these may depend on those before it and on the always recorded
-        ones among them; recording of all other groups on all of them.
+        ones among them; recording of all other groups on all of them. Nothing in the records would tell that the order
+        is wrong.
     label : bool
         With ``adjust``: whether recording may depend on the label as well.
     """
@@ -103,6 +104,8 @@ class MNAR:
             raise TypeError(f"'graph' must be an afape.MGraph or its text, not {type(self.graph).__name__}.")
         if isinstance(self.adjust, str):
             raise TypeError(f"'adjust' must be a list of group names, but is the text {self.adjust!r}.")
+        if self.adjust is not None and len(self.adjust) == 0 and not self.label:
+            raise ValueError("'adjust' must name at least one group; for none, use afape.MCAR().")
 
     def identify(self, data: Retrospective, wanted: Bools | None = None) -> Identification:
         """What the graph decides on these records, for a policy that wants these groups (default: all)."""
@@ -119,10 +122,7 @@ class MNAR:
             return self._ordered(data)
         found = self.identify(data, wanted)
         if not found.identified:
-            raise ValueError(
-                f"'graph' must identify the propensity that the policy needs, but does not.\n{found}\n"
-                "Baselines need no propensity, but are biased."
-            )
+            raise ValueError(f"'graph' must identify the propensity that the policy needs, but does not.\n{found}")
         names = data.problem.group_names
         groups = _mask(data, [names.index(g) for g in found.adjust])
         blocks = tuple(_indexed(block, data) for block in found.blocks)
@@ -130,8 +130,12 @@ class MNAR:
 
     def reasons(self, data: Retrospective, wanted: Bools) -> tuple[str, ...]:
         """What estimates stand on, in words."""
-        if self.graph is not None:
-            return (f"Graph, taken on trust: {self.graph}.", *self.identify(data, wanted).reasons)
+        if isinstance(self.graph, MGraph):
+            names = data.problem.group_names
+            full = [f"R_{g}" for j, g in enumerate(names) if data.always_recorded[j] and g in self.graph.missing]
+            odd = f"Always recorded here, so that {', '.join(full)} and its edges play no part." if full else ""
+            head = (f"Graph, taken on trust: {self.graph}.", *([odd] if odd else []))
+            return (*head, *self.identify(data, wanted).reasons)
         given = ", ".join([*(self.adjust or ()), *(["the label"] if self.label else [])])
         return (
             f"Missing not at random, taken on trust: recordings depend on {given or 'nothing'}, of which groups with gaps "

@@ -3,6 +3,7 @@
 from .autoregressive import AutoregressivePropensity
 from .chain import ChainPropensity
 from .conditioning import Conditioning, OddsBlock, OddsTerm, OddsWeight
+from .factor import NotLearnableError
 from .folds import assign_folds, split_folds
 from .known import KnownPropensity
 from .known_values import KnownValues
@@ -20,6 +21,7 @@ __all__ = [
     "KnownPropensity",
     "KnownValues",
     "LearnedPropensity",
+    "NotLearnableError",
     "OddsBlock",
     "OddsTerm",
     "OddsWeight",

@@ -15,7 +15,14 @@ from .logistic import LogisticFit, fit_logistic, log_odds_variance, logistic_des
 if TYPE_CHECKING:
     from .weighting import Weighting
 
-__all__ = ["Crossfit", "Factor", "Inputs"]
+__all__ = ["NEVER", "Crossfit", "Factor", "Inputs", "NotLearnableError"]
+
+
+NEVER = 1e-9  # a forest may call something certain; odds that others are multiplied with must stay finite
+
+
+class NotLearnableError(ValueError):
+    """The records lack the rows that a factor of a graph has to be learned from."""
 
 
 class Inputs:
@@ -121,7 +128,7 @@ class Factor:
             return weight
         by_others, _ = self.weighting.of(k, rows, self.outcome[rows])
         if len(rows) and not (np.isfinite(by_others).all() and by_others.max() > 0):
-            raise ValueError(
+            raise NotLearnableError(
                 "The factorisation of this graph cannot be learned: among the rows that it needs, some groups are always or "
                 "never recorded together with the others, so that a probability that must be positive is 0."
             )
@@ -138,7 +145,7 @@ class Factor:
             return np.full(len(rows), logit(self.constant[k]))
         if self.of.estimator is None:
             return np.asarray(self.design[rows] @ self.coefficients[k])
-        return np.asarray(logit(_positive(self.models[k], self.inputs.columns[rows])))
+        return np.asarray(logit(np.clip(_positive(self.models[k], self.inputs.columns[rows]), NEVER, 1 - NEVER)))
 
     def fitted(self, k: int) -> Floats:
         """Probability in every row by the logistic model of fold k."""

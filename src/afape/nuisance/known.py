@@ -59,7 +59,7 @@ class _PropensityArrays(KnownPropensity):
     def __init__(self, arrays: Mapping[str | tuple[str, ...], ArrayLike]) -> None:
         if not isinstance(arrays, Mapping):
             raise TypeError(f"'arrays' must be a mapping from groups to arrays, not {type(arrays).__name__}.")
-        self.arrays, self.labels = arrays, False
+        self.arrays, self.labels = arrays, True  # one value a row knows that row's label
 
     def bind(self, data: Retrospective) -> BoundKnownPropensity:
         """Check names and lengths against these records."""

@@ -11,7 +11,7 @@ from scipy.special import logit
 
 from ..arrays import Bools, Floats, Ints
 from .conditioning import OddsBlock
-from .factor import Factor
+from .factor import NEVER, Factor
 
 __all__ = ["BlockWeight", "LearnedBlock", "LowerOdds", "Weighting"]
 
@@ -36,7 +36,7 @@ class LearnedBlock:
 
     def outside(self, rows: Ints) -> tuple[Floats, Pulls]:
         """The same by the models that have not seen the rows."""
-        return self._combine(lambda f: np.asarray(logit(f.predict(rows))), lambda f: f.moves(rows))
+        return self._combine(lambda f: _log_odds(f, rows), lambda f: f.moves(rows))
 
     def _combine(self, log_odds: Callable[[Factor], Floats], moves: Callable[[Factor], Bools]) -> tuple[Floats, Pulls]:
         eta = {frozenset(groups): log_odds(factor) for groups, factor in self.factors.items()}
@@ -52,6 +52,12 @@ class LearnedBlock:
                     slack = slack - np.sum([weight[d] for d in both], axis=0) / kept
                 pulls.append((factor, np.where(moves(factor), slack, 0.0)))
             return kept / everything, pulls
+
+
+def _log_odds(factor: Factor, rows: Ints) -> Floats:
+    """Log odds by the models that have not seen the rows; a model may call something certain, only records may be."""
+    p = factor.predict(rows)
+    return np.asarray(logit(np.where(factor.moves(rows), np.clip(p, NEVER, 1 - NEVER), p)))
 
 
 class LowerOdds(NamedTuple):
