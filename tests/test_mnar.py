@@ -420,11 +420,11 @@ def test_bounds_where_what_is_adjusted_for_is_never_recorded_in_some_rows():
 
 def test_a_replicate_that_cannot_be_learned_is_lost_not_fatal():
     world = GRAPH_WORLDS["odds ratio"]
-    data = world.draw(40, 1)
+    data = world.draw(30, 4)
     result = run(world, data, propensity=None, normalize=True, estimators=["ipw-semi-miss"], n_folds=1, bootstrap=150)
     outcome = result.outcomes["ipw-semi-miss"]
     assert outcome.replicates == 150
-    assert 0 < outcome.lost < 20
+    assert 0 < outcome.lost < 60
     assert np.isfinite(outcome.estimates["total"].bootstrap_std_error)
 
 

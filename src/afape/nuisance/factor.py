@@ -126,8 +126,10 @@ class Factor:
         weight = None if self.of.row_weight is None else self.of.row_weight[rows]
         if self.weighting is None:
             return weight
-        by_others, _ = self.weighting.of(k, rows, self.outcome[rows])
-        if len(rows) and not (np.isfinite(by_others).all() and by_others.max() > 0):
+        outcome = self.outcome[rows]
+        by_others, _ = self.weighting.of(k, rows, outcome)
+        lost = any(part.any() and not by_others[part].any() for part in (outcome, ~outcome))
+        if lost or not np.isfinite(by_others).all():
             raise NotLearnableError(
                 "The factorisation of this graph cannot be learned: among the rows that it needs, some groups are always or "
                 "never recorded together with the others, so that a probability that must be positive is 0."

@@ -41,8 +41,8 @@ class LearnedBlock:
     def _combine(self, log_odds: Callable[[Factor], Floats], moves: Callable[[Factor], Bools]) -> tuple[Floats, Pulls]:
         eta = {frozenset(groups): log_odds(factor) for groups, factor in self.factors.items()}
         nothing = np.zeros_like(next(iter(eta.values())))
-        weight = {d: np.exp(-sum((eta[part] for part in eta if part <= d), nothing)) for d in self._inside}
-        with np.errstate(invalid="ignore"):  # infinite odds: a probability of 0, which does not move
+        with np.errstate(invalid="ignore", over="ignore"):  # infinite odds: a probability of 0, which does not move
+            weight = {d: np.exp(-sum((eta[part] for part in eta if part <= d), nothing)) for d in self._inside}
             everything, kept = (np.sum([weight[d] for d in part], axis=0) for part in (self._inside, self._kept))
             pulls = []
             for groups, factor in self.factors.items():
@@ -108,7 +108,8 @@ class Weighting:
                 full = np.zeros(len(rows))
                 full[where] = slack
                 pulls.append((factor, full))
-        weight = np.exp(total)
+        with np.errstate(over="ignore"):  # infinite weights are refused by the fit
+            weight = np.exp(total)
         largest = weight.max(initial=0.0)
         if 0 < largest < np.inf:
             weight = weight / largest
