@@ -63,6 +63,9 @@ class MAR:
                 )
         return Conditioning(_mask(data, groups), self.label, _none(data))
 
+    def __repr__(self) -> str:
+        return f"MAR(given={list(self.given)!r}{', label=True' if self.label else ''})"
+
     def reasons(self, data: Retrospective, wanted: Bools) -> tuple[str, ...]:
         """What estimates stand on, in words."""
         given = ", ".join([*self.given, *(["the label"] if self.label else [])])
