@@ -438,7 +438,7 @@ def test_sets_that_no_row_has_are_told_of():
     frame = pd.DataFrame({"b": b, "c": np.where(np.isnan(b), 1.0, np.nan), "y": np.arange(60) % 2})
     data = afape.Retrospective(frame, afape.Problem({g: [g] for g in "bc"}, {"b": 1.0, "c": 1.0}, "y", 1.0))
     policies = {"b": afape.FixedOrder(["b"]), "all": afape.AcquireAll()}
-    with pytest.warns(afape.SupportWarning, match="'all' want a set of groups that no row has"):
+    with pytest.warns(afape.SupportWarning, match="'all' want a set of groups that no row like theirs has"):
         result = afape.sensitivity(data, policies, Zero(), missingness=afape.MCAR(), lambdas=[1, 2], bootstrap=3)
     table = result.table.set_index("policy")
     assert table.loc["all", ["lower", "upper", "ci_lower", "ci_upper"]].isna().all(axis=None)

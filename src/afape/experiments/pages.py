@@ -56,7 +56,7 @@ def write_coverage_page(
     else:
         words = (
             "Propensities and action values are learned and cross-fitted; `-gt` uses the true propensities. Intervals are "
-            "95 % normal intervals from influence values; `dm-semi` has none without bootstrap. `imp-mean`, `blocking` and "
+            "95 % intervals from influence values; `dm-semi` has none without bootstrap. `imp-mean`, `blocking` and "
             "`cc` are here to be seen failing.\n\n"
         )
     shown = summary.assign(
