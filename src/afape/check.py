@@ -10,6 +10,7 @@ import numpy as np
 import pandas as pd
 
 from .agents.policy import Policy, bind
+from .arguments import Silent, bound_options, check_missingness, checked_thresholds, propensity_specs
 from .arrays import Bools, any_of
 from .data import Retrospective
 from .estimators import Support, SupportReduction
@@ -19,7 +20,6 @@ from .nuisance import assign_folds
 from .nuisances import Nuisances
 from .positivity import Positivity, wanted_sets
 from .support import SupportThresholds
-from .task import Silent, bound_options, check_missingness, checked_thresholds, propensity_specs
 from .walk import Ground, WalkOptions, WalkTable
 from .walk import walk as walk_rows
 

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from .agents.policy import Policy, bind
+from .arguments import bound_options, name_of, row_identity
 from .bootstrap import Bootstrap
 from .classifiers import Classifier, check_classifier
 from .data import Retrospective
@@ -16,7 +17,7 @@ from .estimators.estimate import check_confidence
 from .missingness import MAR, MCAR, MNAR
 from .result import Evaluation
 from .support import SupportThresholds
-from .task import Task, bound_options, name_of, row_identity
+from .task import Task
 from .walk import Ground, WalkOptions
 from .walk import walk as walk_rows
 

@@ -15,6 +15,7 @@ import numpy as np
 import pandas as pd
 
 from .agents.policy import Policy, bind
+from .arguments import name_of
 from .bootstrap import Bootstrap, run_bootstrap
 from .classifiers import Classifier
 from .data import Retrospective
@@ -24,7 +25,7 @@ from .nuisance import KnownPropensity
 from .nuisances import Nuisances
 from .positivity import Positivity
 from .strengths import WeightStudy, odds_ratios, replicated, tell, walked
-from .task import Task, name_of
+from .task import Task
 from .walk import WalkOptions
 
 __all__ = ["Sensitivity", "Tipping", "sensitivity"]

@@ -192,10 +192,10 @@ def _save(figure: Any, file: Path) -> None:
 
 
 def _coverage_figure(summary: pd.DataFrame, file: Path) -> None:
-    several = summary["setting"].nunique() > 1 or summary["interval"].nunique() > 1
     names = summary["estimator"]
-    if several:
-        names = names + ", " + summary["setting"] + ", " + summary["interval"].str.replace("bootstrap-", "")
+    for what in ("setting", "interval"):
+        if summary[what].nunique() > 1:
+            names = names + ", " + summary[what].str.replace("bootstrap-", "")
     summary = summary.assign(name=names)
     policies = list(dict.fromkeys(summary["policy"]))
     rows = list(dict.fromkeys(summary["name"]))[::-1]
