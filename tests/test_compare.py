@@ -151,3 +151,23 @@ def test_policies_without_an_answer_are_left_out():
         )
     assert found.ranking("ipw-semi")["policy"].tolist() == ["none", "b"]
     assert "3 policies on 60 rows" in repr(found)
+
+
+def test_a_near_duplicate_does_not_widen_the_other_differences():
+    """Two policies that differ in very few rows have a difference of few degrees of freedom, but only they do."""
+    classifier, data, _ = synthetic_mar(4000).parts()
+    extreme = np.sort(data.values[:, 0])[-3]
+
+    def nearly_none(values, acquired):
+        return np.where((values[:, 0] > extreme) & ~acquired[:, 1], 1, 3)
+
+    policies = {"half": afape.RandomSubset(0.5), "none": afape.AcquireNone()}
+    options = {"missingness": afape.MAR(["x0"]), "estimators": ["ipw-semi"]}
+    two = afape.compare(data, policies, classifier, **options).differences().iloc[0]
+    policies["nearly none"] = afape.DecisionRule(nearly_none)
+    three = afape.compare(data, policies, classifier, **options)
+    few = three["nearly none"]["ipw-semi"]["total"] - three["none"]["ipw-semi"]["total"]
+    assert few.degrees_of_freedom < 5
+    same = three.differences().iloc[0]
+    assert (same["policy"], same["minus"]) == ("half", "none")
+    assert (same["upper"] - same["lower"]) < 1.3 * (two["upper"] - two["lower"])

@@ -11,7 +11,7 @@ import afape
 from afape.estimators import Estimate, ImputedEstimate
 from afape.estimators.mi import rubin_covariance
 from afape.imputation.linear import near_donors
-from worlds import World
+from worlds import World, Zero
 
 # ------------------------------------------------------------------------------------------------------ a small world
 
@@ -501,3 +501,49 @@ def test_mi_is_offered_only_where_missingness_can_be_ignored(missingness, offere
 def test_imputer_describes_itself():
     assert repr(afape.ChainedImputer("linear")) == "ChainedImputer('linear', n_sweeps=5, min_leaf=5)"
     assert isinstance(afape.ChainedImputer(), afape.Imputer)
+
+
+def test_equal_tables_are_fine_where_the_records_leave_no_choice():
+    """All recorded values are the same, so every imputation is."""
+    frame = pd.DataFrame({"a": np.arange(40.0), "b": [1.0] * 30 + [np.nan] * 10, "y": np.arange(40) % 2})
+    data = afape.Retrospective(frame, afape.Problem({"a": ["a"], "b": ["b"]}, {"b": 1.0}, "y", 5.0))
+    result = afape.evaluate(
+        data, afape.AcquireAll(), Zero(), missingness=afape.MAR(["a"]), estimators=["mi"], n_imputations=3
+    )
+    assert_allclose(result["mi"]["total"].value, 3.5)
+    assert result["mi"]["total"].between == 0
+
+
+def test_mi_says_where_it_rests_on_its_model_alone():
+    """Two groups never recorded together: nothing but the imputation model says how they go together."""
+    rng = np.random.default_rng(0)
+    first = rng.random(400) < 0.5
+    frame = pd.DataFrame({
+        "a": np.where(first, rng.normal(size=400), np.nan),
+        "b": np.where(first, np.nan, rng.normal(size=400)),
+        "y": rng.integers(0, 2, 400),
+    })  # fmt: skip
+    data = afape.Retrospective(frame, afape.Problem({"a": ["a"], "b": ["b"]}, {"a": 1.0, "b": 1.0}, "y", 5.0))
+    with pytest.warns(afape.SupportWarning, match="no row has recorded"):
+        result = afape.evaluate(
+            data, afape.AcquireAll(), Zero(), missingness=afape.MCAR(), estimators=["mi"], n_imputations=3
+        )
+    assert "rest on the imputation model alone" in result.table["note"].iloc[0]
+
+
+@pytest.mark.parametrize("model", ["linear", "trees"])
+def test_imputations_know_that_rows_belong_together(model):
+    """Clusters of twelve like rows: imputations must vary as clusters do, not as rows."""
+    rng = np.random.default_rng(3)
+    spread = {}
+    cluster = np.repeat(np.arange(40), 12)
+    value = np.repeat(rng.normal(size=40), 12) + 0.3 * rng.normal(size=480)
+    hidden = np.repeat(rng.random(40) < 0.6, 12)
+    frame = pd.DataFrame({"a": rng.normal(size=480), "b": np.where(hidden, np.nan, value), "y": 0, "who": cluster})
+    frame.loc[::2, "y"] = 1
+    problem = afape.Problem({"a": ["a"], "b": ["b"]}, {"b": 1.0}, "y", 5.0)
+    for known in (None, "who"):
+        data = afape.Retrospective(frame, problem, cluster=known)
+        tables = afape.ChainedImputer(model).impute(data, 30, random_state=0)
+        spread[known] = np.std([table[hidden, 1].mean() for table in tables])
+    assert spread["who"] > 1.5 * spread[None]

@@ -15,8 +15,7 @@ import afape
 from afape.estimators import View
 from afape.estimators.balance import SharpWeights
 from afape.estimators.marginal import StopStates, bounds, odds_box, stop_lines
-from afape.experiments import synthetic_mar, synthetic_policies
-from afape.strengths import WeightStudy
+from afape.experiments import synthetic_mar, synthetic_mnar, synthetic_policies
 from afape.walk import Ground, WalkTable, walk
 from worlds import WORLDS, Zero
 
@@ -119,11 +118,6 @@ def test_adjusted_views_have_bounds_too(parts, adjust):
         )
         assert_allclose(upper[0], known["ipw-miss"]["misclassification"].value, rtol=1e-12)
         assert len(np.unique(states.row)) == len(states.row)
-    # Sharp bounds balance what missingness is given, also where that has gaps.
-    given = data.values[:, (data.column_group == 0) | view.adjust[data.column_group]]
-    study = WeightStudy(data, {"p": table}, view, given, "misclassification", "sharp", (1.0, 1.5))
-    low, high = study.bounds("p", study.lambdas)
-    assert lower[1] < low[1] < low[0] == lower[0] < high[1] < upper[1]
 
 
 # --- bounds hold ------------------------------------------------------------------------------------------------------
@@ -498,3 +492,51 @@ def test_bad_tipping_is_refused(found, arguments, match):
         found.tipping(**arguments)
     with pytest.raises(ValueError, match="'policy' must be one of"):
         found.estimate("Nobody")
+
+
+def hidden_coin(n, n_columns, seed):
+    """A hidden coin u decides the label and, with an odds ratio of 3, what is recorded; the given columns are noise."""
+    rng = np.random.default_rng(seed)
+    u = rng.random(n) < 0.5
+    p = np.where(u, 0.75, 0.5)  # odds 3 and 1
+    noise = rng.normal(size=(n, n_columns))
+    names = [f"x{j}" for j in range(n_columns)]
+    frame = pd.DataFrame(noise, columns=names).assign(g=np.where(rng.random(n) < p, 1.0, np.nan), y=u.astype(int))
+    problem = afape.Problem({"x": names, "g": ["g"]}, {"g": 1.0}, "y", 10.0)
+    return afape.Retrospective(frame, problem)
+
+
+@pytest.mark.parametrize(("n", "n_columns"), [(200, 1), (200, 8), (600, 30)])
+def test_sharp_bounds_do_not_shut_out_the_truth_where_columns_are_many(n, n_columns):
+    """Strata that knew their own row's cost, or many columns balanced in few rows, would pin the weights."""
+    inside = 0
+    for seed in range(8):
+        found = afape.sensitivity(
+            hidden_coin(n, n_columns, seed), afape.AcquireAll(), Zero(), missingness=afape.MAR(["x"]),
+            lambdas=[3.0], kind="sharp", bootstrap=20, random_state=seed,
+        ).table.iloc[0]  # fmt: skip
+        inside += found["ci_lower"] <= 1.0 + 5.0 <= found["ci_upper"]
+    assert inside >= 7
+
+
+def test_sharp_bounds_are_refused_where_the_records_cannot_tell():
+    data = hidden_coin(300, 1, 0)
+    with pytest.raises(ValueError, match="'kind' must be 'valid' where recording depends on groups with gaps"):
+        afape.sensitivity(
+            data, afape.AcquireAll(), Zero(), missingness=afape.MNAR(adjust=["g"]), kind="sharp", bootstrap=0
+        )
+
+
+def test_graphs_have_valid_bounds_and_a_benchmark():
+    experiment = synthetic_mnar(8000)
+    classifier, data, complete = experiment.parts()
+    policy = synthetic_policies()["Random 50 %"]
+    found = afape.sensitivity(
+        data, policy, classifier, missingness=experiment.missingness, lambdas=[1, 1.5], bootstrap=0
+    )
+    lower, upper = found.table[["lower", "upper"]].to_numpy().T
+    truth = afape.true_cost(complete, policy, classifier)["total"].value
+    assert lower[1] < lower[0] == upper[0] < upper[1]
+    assert lower[1] < truth < upper[1]
+    assert found.benchmark["group"].tolist() == ["x1"]
+    assert found.benchmark["q95"].iloc[0] > 2  # one unit of x1 is an odds ratio of e

@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
+from scipy.special import ndtr, stdtr, stdtrit
 
 from .agents.policy import Policy, bind
 from .arrays import Floats
@@ -91,42 +92,44 @@ class Comparison:
     def differences(self, estimator: str | None = None, target: str = "total") -> pd.DataFrame:
         """Paired differences of all pairs, with simultaneous intervals.
 
-        The intervals hold for all pairs at once: their half-width is the quantile of the largest absolute
-        studentised difference under the joint normal law of the estimates (max-t), which is narrower than Bonferroni's
-        because the differences are correlated; where few rows carry the variance, and for ``mi``, it is a joint t law.
-        ``p_value`` is adjusted in the same way. Policies for which the estimator has no answer, or only bounds, are left
-        out; ``a - b`` of the estimates bounds their differences.
+        The intervals hold for all pairs at once: their level is the quantile of the smallest p-value under the joint
+        normal law of the estimates, which is narrower than Bonferroni's because the differences are correlated; each pair
+        then has the t law of its own degrees of freedom. ``p_value`` is adjusted in the same way. Policies for which the
+        estimator has no answer, or only bounds, are left out; ``a - b`` of the estimates bounds their differences.
         """
         estimates = self._points(estimator or self.best_estimator, target)
         names, covariance = list(estimates), _covariance(list(estimates.values()))
-        freedom = _degrees_of_freedom(list(estimates.values()))
         values = np.array([e.value for e in estimates.values()])
         pairs = np.array(list(combinations(range(len(names)), 2))).reshape(-1, 2)
         if len(pairs) == 0:
             raise ValueError("Differences need at least two policies with an answer.")
         a, b = pairs.T
         difference = values[a] - values[b]
-        variance = covariance[a, a] + covariance[b, b] - 2 * covariance[a, b]
+        each = list(estimates.values())
+        paired = [each[i] - each[j] for i, j in pairs]
         rounding = 1e-12 * max(1.0, float(np.abs(values).max()))
-        errors = np.sqrt(np.maximum(variance, 0.0))
+        errors = np.array([d.std_error for d in paired])
         errors[errors <= rounding] = 0.0  # costs that are known exactly, up to rounding
         certain = errors == 0
-        scale = np.where(certain, 1.0, errors)
-        drawn = _draws(covariance, freedom)
+        scale, freedom = np.where(certain, 1.0, errors), np.array([d.degrees_of_freedom for d in paired])
+        # The smallest p-value of all pairs, had no policy differed; each pair is then held to it by its own t law.
+        drawn = _draws(covariance)
         studentised = np.where(certain, 0.0, np.abs(drawn[:, a] - drawn[:, b]) / scale)
-        largest = studentised.max(axis=1)
-        critical = float(np.quantile(largest, self.confidence))
-        exceeded = (largest[:, None] >= np.abs(difference) / scale).sum(axis=0)
-        exceeded = np.where(certain, np.where(np.abs(difference) > rounding, 0, len(largest)), exceeded)
+        smallest = 2 * ndtr(-studentised.max(axis=1))
+        level = float(np.quantile(smallest, 1 - self.confidence))
+        half = stdtrit(freedom, 1 - level / 2) * errors
+        own = 2 * stdtr(freedom, -np.abs(difference) / scale)
+        exceeded = (smallest[:, None] <= own).sum(axis=0)
+        exceeded = np.where(certain, np.where(np.abs(difference) > rounding, 0, len(smallest)), exceeded)
         return pd.DataFrame(
             {
                 "policy": [names[k] for k in a],
                 "minus": [names[k] for k in b],
                 "difference": difference,
                 "std_error": errors,
-                "lower": difference - critical * errors,
-                "upper": difference + critical * errors,
-                "p_value": (1 + exceeded) / (1 + len(largest)),
+                "lower": difference - half,
+                "upper": difference + half,
+                "p_value": (1 + exceeded) / (1 + len(smallest)),
             }
         )
 
@@ -201,18 +204,10 @@ def _covariance(estimates: list[Estimate]) -> Floats:
     )
 
 
-def _degrees_of_freedom(estimates: list[Estimate]) -> float:
-    """Fewest degrees of freedom of a difference."""
-    return min(((a - b).degrees_of_freedom for a, b in combinations(estimates, 2)), default=np.inf)
-
-
-def _draws(covariance: Floats, freedom: float = np.inf) -> Floats:
-    """Deviations from the joint normal (or t) law, the same for every call."""
+def _draws(covariance: Floats) -> Floats:
+    """Deviations from the joint normal law, the same for every call."""
     rng = np.random.default_rng(0)
-    drawn = rng.multivariate_normal(np.zeros(len(covariance)), covariance, size=_DRAWS, method="svd")
-    if np.isfinite(freedom):
-        drawn /= np.sqrt(rng.chisquare(freedom, size=_DRAWS) / freedom)[:, None]
-    return np.asarray(drawn)
+    return np.asarray(rng.multivariate_normal(np.zeros(len(covariance)), covariance, size=_DRAWS, method="svd"))
 
 
 def compare(

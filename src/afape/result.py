@@ -148,7 +148,7 @@ def _note(outcome: Outcome) -> str:
     if outcome.unsupported:
         bounds = f"bounds: {percent(outcome.unsupported)} of the policy's runs want sets that the records cannot carry"
         return f"{bounds}; {lost}" if lost else bounds
-    return lost
+    return "; ".join(text for text in (outcome.caveat, lost) if text)
 
 
 def _plain(frame: pd.DataFrame) -> list[dict[str, Any]]:

@@ -10,7 +10,7 @@ import numpy as np
 import pandas as pd
 
 from .agents.policy import Policy
-from .arrays import Floats
+from .arrays import Floats, units_of
 from .bootstrap import Values, run_bootstrap
 from .data import Retrospective
 from .estimators import SupportReduction, View
@@ -49,6 +49,8 @@ class WeightStudy:
         Strengths at which replicates are bounded.
     refit : bool
         Whether replicates learn the propensity again.
+    uncarried : frozenset of str
+        Policies that want sets without support: bounds around what is supported would be no bounds.
     """
 
     data: Retrospective
@@ -59,6 +61,7 @@ class WeightStudy:
     kind: str
     lambdas: tuple[float, ...]
     refit: bool = True
+    uncarried: frozenset[str] = frozenset()
     _states: dict[tuple[str, ...], StopStates] = field(default_factory=dict)
     _balanced: dict[tuple[str, ...], tuple[StopStates, Balance]] = field(default_factory=dict)
 
@@ -78,18 +81,25 @@ class WeightStudy:
             states = StopStates.of(tables, self.view, self.data.problem.prices, self.target, extra)
             nominal = self.view.weigh(states.table).weight
             excess = [r.amount - r.at(nominal) * r.flow for r in (states.ratio(k) for k in range(len(names)))]
-            self._balanced[names] = states, Balance.of(states, sets, self.given, excess)
+            self._balanced[names] = (
+                states,
+                Balance.of(states, sets, self.given, excess, units_of(len(self.data), self.data.cluster)),
+            )
         return self._balanced[names]
 
     def nominal(self, name: str) -> float:
-        """The trajectory-normalised estimate, which every bound at Lambda = 1 equals."""
+        """The trajectory-normalised estimate, which every bound at Lambda = 1 equals; NaN without support."""
+        if name in self.uncarried:
+            return float("nan")
         states = self.states(name)
         return states.ratio().at(self.view.weigh(states.table).weight)
 
     def bounds(
         self, name: str, strengths: Sequence[float], view: View | None = None, row_weight: Floats | None = None
     ) -> tuple[Floats, Floats]:
-        """Least and largest cost of a policy at each strength."""
+        """Least and largest cost of a policy at each strength; NaN without support."""
+        if name in self.uncarried:
+            return np.full(len(strengths), np.nan), np.full(len(strengths), np.nan)
         view = view or self.view
         states = self.states(name)
         lower, upper = bounds(states.ratio(0, row_weight), states.valid(view), strengths)
@@ -121,6 +131,8 @@ class WeightStudy:
         """Strength up to which a certainly costs less than policy b, or than the number b."""
         view = self._view(row_weight)
         names = (a, b) if isinstance(b, str) else (a,)
+        if self.uncarried & set(names):
+            return float("nan")
         states = self.states(*names)
         options: list[tuple[StopStates, WeightSet]] = [(states, states.valid(view))]
         nominal = options[0][1].nominal
@@ -224,10 +236,11 @@ def _quantile(replicates: Floats, level: float) -> float:
 def tell(study: WeightStudy, unsupported: dict[str, float]) -> None:
     """Warn of what makes bounds doubtful."""
     for name, share in unsupported.items():
-        if share > 0:
+        if name in study.uncarried:
             warnings.warn(
                 f"An estimated {100 * share:.2g} % of the runs of {name!r} want a set of groups that no row like theirs has "
-                "recorded. The bounds leave these runs out, however strong an unmeasured reason may be.",
+                "recorded. Bounds around what is supported would be none, so there are no bounds; afape.evaluate bounds "
+                "what is unsupported, and afape.check_support says what can be done.",
                 SupportWarning,
                 stacklevel=3,
             )

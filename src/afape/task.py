@@ -201,6 +201,10 @@ class Task:
             outcomes = self._with_replicates(outcomes, replicates)
         weights = _weight_table(outcomes, run.weighted_names)
         support = run.support.result(weights, *run.support_views, nuisances.given.names(self.data))
+        if IMPUTED in outcomes and support.unsupported > self.thresholds.share:
+            share = f"{100 * support.unsupported:.2g} % of the policy's runs"
+            caveat = f"{share} rest on the imputation model alone: no row like theirs has what they want"
+            outcomes[IMPUTED] = replace(outcomes[IMPUTED], caveat=caveat)
         self._warn(outcomes, run, support)
         judge, assumed = name_of(self.classifier), repr(self.missingness)
         return Evaluation(outcomes, support, name, judge, assumed, self.confidence, nuisances.reasons)
@@ -235,7 +239,7 @@ class Task:
         return out
 
     def _warn(self, outcomes: dict[str, Outcome], run: Reductions, support: Support) -> None:
-        names = [*run.weighted_names, *run.direct]
+        names = [*run.weighted_names, *run.direct, *([IMPUTED] if run.imputed is not None else [])]
         propensities = {id(p): p for by in (run.nuisances.propensities, run.nuisances.complete) for p in by.values()}
         if names:
             for text in support.warnings:

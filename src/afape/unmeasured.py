@@ -147,7 +147,7 @@ class Sensitivity:
         policies stop. Read: had this group not been recorded, weights would have been wrong by this much. "An
         unmeasured reason as strong as age would have a Lambda of about 1.4" is the line of age with ``q95`` 1.4; a
         conclusion that tips only at 3 then needs a reason that is much stronger than age, beyond all that age
-        explains already.
+        explains already. Models differ by chance too: a group of many columns in few rows looks stronger than it is.
         """
         (spec,) = self.task.specs.values()
         if isinstance(spec, KnownPropensity):
@@ -277,12 +277,18 @@ def sensitivity(
     )
     bound = {name: bind(policy, data.problem, argument) for name, (policy, argument) in named.items()}
     nuisances = task.learn(bound.values())
+    if kind == "sharp" and nuisances.given.gaps.any():
+        raise ValueError(
+            "'kind' must be 'valid' where recording depends on groups with gaps: sharp bounds need the modelled probability "
+            "to be right on average, which the records can tell only for what is always recorded."
+        )
     (learned,) = nuisances.propensities.values()
     view = View(learned, data.recorded, nuisances.given.gaps)
     positivity = Positivity(data, nuisances.given, task.thresholds)
     tables, unsupported = walked(task, bound, view, positivity, progress)
     given = nuisances.given.matrix(data)
-    study = WeightStudy(data, tables, view, given, target, kind, strengths, task.bootstrap.refit)
+    uncarried = frozenset(name for name, share in unsupported.items() if share > task.thresholds.share)
+    study = WeightStudy(data, tables, view, given, target, kind, strengths, task.bootstrap.refit, uncarried)
     point = {name: study.bounds(name, strengths) for name in tables}
     tell(study, unsupported)
     lines = []

@@ -20,6 +20,7 @@ from .weights import View
 __all__ = ["BALANCED_SETS", "Balance", "SharpWeights", "balanced_lines", "balanced_sets"]
 
 BALANCED_SETS = 16  # sets in which most stops happen; others go without balance
+_FOLDS, _ROWS_PER_COLUMN = 5, 50
 _STRATA = 5
 _ORDERED_STATES = 64
 
@@ -42,14 +43,20 @@ class Balance:
     function leaves them valid. The quantile depends on Lambda, and with it the bounds need not rise with Lambda; so
     one family of functions serves all Lambda: a constant, the columns of X_o, and indicators of strata of two
     regressions on X_o, of the flow that stops in S and of its cost in excess of the policy's. The quantile of a cost
-    that takes two values is a step function of the second of them, which the strata follow.
+    that takes two values is a step function of the second of them, which the strata follow. Regressions are
+    cross-fitted: a stratum that knew its own row's cost would balance the cost away. Columns take part only where a set
+    has many rows for each of them, because exact balance of many columns in few rows pins the weights to the modelled ones.
     """
 
     functions: csr_array  # (constraints, states)
 
     @staticmethod
-    def of(states: StopStates, sets: Bools, given: Floats, excess: list[Floats]) -> Balance:
-        """Functions of each set; ``excess`` are amounts beyond the policies' own costs, one a policy."""
+    def of(states: StopStates, sets: Bools, given: Floats, excess: list[Floats], units: Ints) -> Balance:
+        """Functions of each set; ``excess`` are amounts beyond the policies' own costs, one a policy.
+
+        ``units`` says which rows belong together.
+        """
+        fold = np.random.default_rng(0).permutation(int(units.max()) + 1)[units] % _FOLDS
         known = ~np.isnan(given).any(axis=1)  # rows without an adjustment group have no weights
         design = np.ones((len(given), 1 + given.shape[1]))
         design[known] = logistic_design(given[known])
@@ -59,7 +66,9 @@ class Balance:
             mine = np.flatnonzero(every(states.sets == required))
             rows = states.row[mine]
             scores = [score[mine] for flow, over in zip(states.flows, excess, strict=True) for score in (flow, over)]
-            block = np.column_stack([design[rows], *(_strata(given[rows], score) for score in scores)])
+            few = len(rows) < _ROWS_PER_COLUMN * design.shape[1]
+            plain = design[rows][:, : 1 if few else None]
+            block = np.column_stack([plain, *(_strata(given[rows], score, fold[rows]) for score in scores)])
             for h in block.T:
                 lines.append(np.full(len(mine), k))
                 columns.append(mine)
@@ -69,11 +78,16 @@ class Balance:
         return Balance(csr_array(entries, shape=(k, len(states.row))))
 
 
-def _strata(given: Floats, score: Floats) -> Floats:
-    """Indicators of fifths of the score predicted from what is given, but for the first."""
+def _strata(given: Floats, score: Floats, fold: Ints) -> Floats:
+    """Indicators of fifths of the score predicted from what is given, by a model of other folds, but for the first."""
     if given.shape[1] == 0 or len(given) < 4 * _STRATA or np.ptp(score) == 0:
         return np.zeros((len(given), 0))
-    predicted = np.asarray(QuadraticRidge().fit(given, score[:, None]).predict(given)).reshape(-1)
+    predicted = np.zeros(len(given))
+    for k in np.unique(fold):
+        rest, mine = fold != k, fold == k
+        if rest.any():
+            model = QuadraticRidge().fit(given[rest], score[rest, None])
+            predicted[mine] = np.asarray(model.predict(given[mine])).reshape(-1)
     cuts = np.unique(np.quantile(predicted, np.arange(1, _STRATA) / _STRATA))
     return np.asarray(predicted[:, None] > cuts, dtype=float)
 

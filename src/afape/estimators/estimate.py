@@ -64,8 +64,10 @@ class Estimate:
     def degrees_of_freedom(self) -> float:
         r"""How many rows (or clusters) carry the variance: :math:`(\sum \phi_c^2)^2 / \sum \phi_c^4`.
 
-        A few large weights leave the standard error as uncertain as that of a sample of so many rows. Infinite where
-        there are no influence values.
+        A few large weights leave the standard error as uncertain as that of a sample of so many rows. Matching the
+        variance of the squared error alone (Satterthwaite) would give about twice as many where tails are heavy, and
+        three times for normal values; but there error and estimate err together, and intervals with fewer degrees cover
+        (``afape study mnar``). Infinite where there are no influence values.
         """
         if self.influence is None or not self.influence.any():
             return float("inf")
@@ -89,8 +91,8 @@ class Estimate:
         confidence : float, optional
             Level; default that of the estimate.
         kind : {"normal", "bootstrap-normal", "bootstrap-percentile"}
-            From `std_error` and Student's t with `degrees_of_freedom`, which is the normal law unless a few rows weigh a
-            lot; from `bootstrap_std_error` and the normal law; or between quantiles of the replicates.
+            From `std_error` and Student's t with `degrees_of_freedom`, which is close to the normal law unless rows are
+            few or a few weigh a lot; from `bootstrap_std_error` and the normal law; or between quantiles of the replicates.
         """
         level = check_confidence(self.confidence if confidence is None else confidence)
         if kind not in ("normal", "bootstrap-normal", "bootstrap-percentile"):
@@ -162,6 +164,7 @@ class Outcome:
     largest_weight: float = float("nan")
     error: str = "influence"  # how the standard error came about
     reason: str = ""  # why there is no estimate
+    caveat: str = ""  # what the estimate rests on beyond the assumption
     replicates: int = 0  # bootstrap replicates drawn
     lost: int = 0  # of these, replicates that lost a set or a class that the estimate needs
     unsupported: float = 0.0  # share of the policy's runs behind bounds

@@ -63,6 +63,11 @@ class Block:
             centred[:, variable.columns] /= spread if spread > 0 else 1.0
         return np.asarray(centred)
 
+    @property
+    def clustered(self) -> bool:
+        """Whether some rows belong together."""
+        return bool(self.units.max() + 1 < len(self.units))
+
     def bootstrap(self, rng: np.random.Generator) -> Ints:
         """How often each recorded row comes in a sample with replacement of rows or clusters."""
         n_units = int(self.units.max()) + 1

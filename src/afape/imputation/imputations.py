@@ -13,7 +13,7 @@ import numpy as np
 from ..arrays import Bools, Floats
 from ..data import Retrospective
 from .adapters import Imputer, as_imputer, categories_of
-from .chained import check_count
+from .chained import ChainedImputer, check_count
 
 __all__ = ["Imputations"]
 
@@ -64,7 +64,7 @@ class Imputations:
     @cached_property
     def identity(self) -> str:
         """Which tables these are, so that only estimates on the same ones are paired."""
-        digest = hashlib.sha1()
+        digest = hashlib.sha1(f"{self.n_imputations} {self.missing.shape}".encode())
         for cells in self._cells:
             digest.update(cells.tobytes())
         return digest.hexdigest()
@@ -77,7 +77,9 @@ class Imputations:
         cells = [self._checked(table)[self.missing] for table in islice(drawn, self.n_imputations)]
         if len(cells) < self.n_imputations:
             raise ValueError(f"'imputer' must give {self.n_imputations} tables, but gave {len(cells)}.")
-        if all(np.array_equal(cells[0], other) for other in cells[1:]):
+        # The own imputer draws; where its tables are equal, what is recorded leaves no choice.
+        own = isinstance(self.imputer, ChainedImputer)
+        if not own and all(np.array_equal(cells[0], other) for other in cells[1:]):
             raise ValueError(
                 f"'imputer' must draw its values at random, but all {self.n_imputations} tables are equal: the uncertainty "
                 "about what is missing would be lost."

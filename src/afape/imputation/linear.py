@@ -23,7 +23,9 @@ class LinearModel:
     other groups, the next given these and the first. A number x is drawn from
     :math:`N(z'\beta, \sigma^2)` with :math:`\sigma^2 \sim RSS / \chi^2_{m-p}` and
     :math:`\beta \sim N(\hat\beta, \sigma^2 (Z'Z)^{-1})`, a category from logistic regressions of each level against
-    the rarer ones, their coefficients drawn from the normal approximation of the posterior under Firth's prior.
+    the rarer ones, their coefficients drawn from the normal approximation of the posterior under Firth's prior. Where
+    rows belong together, a fit to a bootstrap sample of clusters stands for the draw from the posterior, which would take
+    the rows for independent. A row is imputed without a look at the others of its cluster.
 
     Parameters
     ----------
@@ -49,23 +51,32 @@ class LinearModel:
                 z = _design(design, labels, block.present[learn], block.absent[fill])
                 known, wanted = z[: len(learn)], z[len(learn) :]
                 held = block.values[np.ix_(learn, columns)]
-                out[np.ix_(fill, columns)] = self._draw(variable, known, held, wanted, count[learn], rng)
+                sample = np.repeat(np.arange(len(learn)), count[learn] if count[learn].any() else 1)
+                out[np.ix_(fill, columns)] = self._draw(variable, known, held, wanted, sample, block.clustered, rng)
             drawn = np.empty((len(design), len(columns)))
             drawn[block.present], drawn[block.absent] = block.values[:, columns], out[:, columns]
             design = np.column_stack([design, drawn])
         return out
 
     def _draw(
-        self, variable: Variable, known: Floats, held: Floats, wanted: Floats, count: Ints, rng: np.random.Generator
+        self,
+        variable: Variable,
+        known: Floats,
+        held: Floats,
+        wanted: Floats,
+        sample: Ints,
+        clustered: bool,
+        rng: np.random.Generator,
     ) -> Floats:
+        if self.matching and variable.levels is None:
+            fitted = least_squares(known[sample], held[sample, 0])
+            chosen = near_donors(known[sample] @ fitted, wanted @ fitted, self.n_donors, rng)
+            return np.asarray(held[sample[chosen]])
+        if clustered:
+            known, held = known[sample], held[sample]
         if variable.levels is not None:
-            return draw_levels(variable.levels, known, held, wanted, rng)
-        if not self.matching:
-            return draw_numbers(known, held[:, 0], wanted, rng)[:, None]
-        donors = np.repeat(np.arange(len(known)), count if count.any() else 1)
-        fitted = least_squares(known[donors], held[donors, 0])
-        chosen = near_donors(known[donors] @ fitted, wanted @ fitted, self.n_donors, rng)
-        return np.asarray(held[donors[chosen]])
+            return draw_levels(variable.levels, known, held, wanted, rng, posterior=not clustered)
+        return draw_numbers(known, held[:, 0], wanted, rng, posterior=not clustered)[:, None]
 
 
 def least_squares(z: Floats, x: Floats) -> Floats:
@@ -77,13 +88,18 @@ def _prior(p: int) -> Floats:
     return np.diag([0.0] + [_PRIOR_ROWS] * (p - 1))
 
 
-def draw_numbers(z: Floats, x: Floats, wanted: Floats, rng: np.random.Generator) -> Floats:
-    """Numbers from a Bayesian linear regression."""
+def draw_numbers(z: Floats, x: Floats, wanted: Floats, rng: np.random.Generator, posterior: bool = True) -> Floats:
+    """Numbers from a linear regression, its parameters drawn from their posterior or as fitted."""
     m, p = z.shape
     prior = _prior(p)
     fitted = least_squares(z, x)
     residual = x - z @ fitted
-    sigma = np.sqrt((residual @ residual + fitted @ prior @ fitted) / rng.chisquare(max(m - p, 1)))
+    freedom = max(m - p, 1)
+    sigma = np.sqrt(
+        (residual @ residual + fitted @ prior @ fitted) / (rng.chisquare(freedom) if posterior else freedom)
+    )
+    if not posterior:
+        return np.asarray(wanted @ fitted + sigma * rng.normal(size=len(wanted)))
     root = np.linalg.cholesky(z.T @ z + prior)
     drawn = fitted + sigma * np.linalg.solve(root.T, rng.normal(size=p))
     return np.asarray(wanted @ drawn + sigma * rng.normal(size=len(wanted)))
@@ -106,8 +122,10 @@ def near_donors(donor: Floats, wanted: Floats, n_donors: int, rng: np.random.Gen
     return np.asarray(order[low + (rng.random(len(wanted)) * (high - low)).astype(np.intp)])
 
 
-def draw_levels(levels: Floats, z: Floats, held: Floats, wanted: Floats, rng: np.random.Generator) -> Floats:
-    """Levels from logistic regressions of each level against the rarer ones."""
+def draw_levels(
+    levels: Floats, z: Floats, held: Floats, wanted: Floats, rng: np.random.Generator, posterior: bool = True
+) -> Floats:
+    """Levels from logistic regressions of each level against the rarer ones, parameters drawn or as fitted."""
     code = (held[:, None, :] == levels[None]).all(axis=2).argmax(axis=1)
     out = np.full(len(wanted), -1)
     left = np.ones(len(z), dtype=bool)
@@ -120,8 +138,10 @@ def draw_levels(levels: Floats, z: Floats, held: Floats, wanted: Floats, rng: np
         if not is_level.any():
             continue
         fit = fit_logistic(z[left], is_level, firth=True)
-        values, vectors = np.linalg.eigh(fit.inverse_information)
-        theta = fit.coefficients + vectors @ (np.sqrt(values.clip(0)) * rng.normal(size=len(values)))
+        theta = fit.coefficients
+        if posterior:
+            values, vectors = np.linalg.eigh(fit.inverse_information)
+            theta = theta + vectors @ (np.sqrt(values.clip(0)) * rng.normal(size=len(values)))
         taken = open_ & (rng.random(len(wanted)) < expit(wanted @ theta))
         out[taken] = level
         left[left] = ~is_level
