@@ -92,11 +92,12 @@ def check_support(
     semi = positivity.view(nuisances.propensities[""], given.gaps, wanted, lambda: held)
     miss = None
     if nuisances.complete:
-        miss = positivity.view(nuisances.complete[""], everything, everything[None], lambda: held)
+        complete = Positivity(data, nuisances.whole or given, limits)
+        miss = complete.view(nuisances.complete[""], everything, everything[None], lambda: held)
     reduction = SupportReduction(data, limits, given.gaps)
     for table in held:
         reduction.add(table, semi.weigh(table), semi)
-    support = reduction.result(pd.DataFrame(columns=_ESTIMATORS), semi, miss, given.names(data))
+    support = reduction.result(pd.DataFrame(columns=_ESTIMATORS), semi, miss, positivity.names)
     for text in support.warnings:
         warnings.warn(text, SupportWarning, stacklevel=2)
     return support

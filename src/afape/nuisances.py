@@ -52,6 +52,8 @@ class Nuisances:
     complete : dict
         The same for complete rows; under a graph, these may have more to adjust for than the policy needs. Empty
         where that is not identified.
+    whole : Conditioning or None
+        What the probability of a complete row is given.
     asked : ndarray of bool, shape (u, G)
         Sets that the policies want.
     ignorable : bool
@@ -63,6 +65,7 @@ class Nuisances:
     given: Conditioning
     propensities: dict[str, BoundPropensity]
     complete: dict[str, BoundPropensity]
+    whole: Conditioning | None
     asked: Bools
     ignorable: bool
     reasons: tuple[str, ...]
@@ -96,7 +99,9 @@ class Nuisances:
                 whole = given if same else found
         propensities = {suffix: _bind(spec, data, given, fold, asked) for suffix, spec in specs.items()}
         if whole is None or whole is given:
-            return Nuisances(given, propensities, {} if whole is None else propensities, asked, ignorable, reasons)
+            return Nuisances(
+                given, propensities, {} if whole is None else propensities, whole, asked, ignorable, reasons
+            )
         complete = {}
         if names is None or any(base_of(name) == MISSING for name in names):
             try:
@@ -105,7 +110,7 @@ class Nuisances:
                 if names is not None:
                     raise
                 warnings.warn(f"ipw-miss is left out. {error}", PropensityFitWarning, stacklevel=4)
-        return Nuisances(given, propensities, complete, asked, ignorable, reasons)
+        return Nuisances(given, propensities, complete, whole, asked, ignorable, reasons)
 
     def names(self, asked: Sequence[str] | None, missingness: Any) -> list[str]:
         """Estimators to use: those asked for, or all that the assumption allows for this policy."""

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
 
-from .arrays import Bools, Floats, Ints, every, tally
+from .arrays import Bools, Floats, Ints, every, tally, units_of
 from .data import Retrospective
 from .estimators import View
 from .nuisance import BoundPropensity, Conditioning
@@ -43,23 +43,60 @@ class Positivity:
     @cached_property
     def scan(self) -> RegionScan:
         """The search over all that is given; rows that lack a part of it lie in no region."""
-        return RegionScan(self.given.matrix(self.data), self.thresholds)
+        return self._scan(np.zeros_like(self.given.gaps))
 
-    @cached_property
-    def open_scan(self) -> RegionScan:
-        """The search over what is given and always recorded."""
-        always = replace(self.given, groups=self.given.groups & ~self.given.gaps)
-        return RegionScan(always.matrix(self.data), self.thresholds)
+    @property
+    def names(self) -> tuple[str, ...]:
+        """Names of the columns in which regions are told."""
+        return self.given.searched(self.data)[0]
+
+    def _scan(self, without: Bools) -> RegionScan:
+        """The search over what is given but for these groups."""
+        columns = self.given.searched(self.data)[1].copy()
+        mine = self.given.columns(self.data)
+        columns[:, np.flatnonzero(without[self.data.column_group[mine]])] = 0.0  # constant columns are not searched
+        cluster = self.data.cluster
+        return RegionScan(columns, self.thresholds, None if cluster is None else units_of(len(self.data), cluster))
+
+    def _start(self, adjust: Bools) -> SupportMap:
+        """Whether what is given, and has gaps, is itself recorded everywhere, by what is always recorded."""
+        if not self.given.gaps.any():
+            return SupportMap()
+        return find_violations(self.data, adjust[None], self._scan(self.given.gaps))
 
     def _search(self, sets: Bools, adjust: Bools) -> SupportMap:
-        """Sets without support; where what is given has gaps, also whether it is itself recorded everywhere."""
-        if not self.given.gaps.any():
-            return find_violations(self.data, sets, self.scan)
-        start = find_violations(self.data, adjust[None], self.open_scan)
-        if adjust.all():
-            return start
+        """Sets without support."""
+        start = self._start(adjust).violations
+        if self.given.gaps.any() and adjust.all():
+            return SupportMap(start)
         beyond = find_violations(self.data, sets, self.scan).violations
-        return SupportMap((*start.violations, *(v for v in beyond if (v.required & ~adjust).any())))
+        return SupportMap((*start, *(v for v in beyond if not start or (v.required & ~adjust).any())))
+
+    def _refusal(self, adjust: Bools) -> str:
+        """Why there can be neither estimate nor bounds, where what is given has gaps.
+
+        Rows that have a part of it recorded may never have the rest. They stand for more than themselves, but for how
+        much depends on a part of the propensity that bounds do not know.
+        """
+        gaps, given = self.given.gaps, self.given
+        if not gaps.any():
+            return ""
+        known = np.zeros_like(gaps)
+        for block in (*given.blocks, None):
+            if block is not None:
+                known[list(block.groups)] = True
+                if (known >= gaps).all():
+                    continue
+            elif not adjust.all():
+                continue
+            else:
+                known = gaps
+            found = find_violations(self.data, adjust[None], self._scan(gaps & ~known)).violations
+            for violation in found:
+                if violation.terms and violation.rows.mean() > self.thresholds.share:
+                    where = violation.where(self.names)
+                    return f"{violation.name(self.data)} is never recorded in rows with {where}, so that they have no twins"
+        return ""
 
     def view(self, propensity: BoundPropensity, adjust: Bools, wanted: Bools, tables: Tables) -> View:
         """The view of a policy that wants these sets; its map holds what more than a negligible share of runs meets."""
@@ -68,7 +105,9 @@ class Positivity:
             found = self._known(propensity, adjust, tables)
         else:
             found = self._search(sets, adjust)
-        view = View(propensity, self.data.recorded, adjust)
+        view = View(propensity, self.data.recorded, adjust, refusal=self._refusal(adjust))
+        if view.refusal:
+            return view
         while found:
             view = View(propensity.excluding(found), self.data.recorded, adjust, found)
             kept = found.having(*self._shares(view, tables()), self.thresholds.share)
@@ -98,7 +137,8 @@ class Positivity:
             required = np.frombuffer(key, dtype=bool) & ~data.always_recorded
             n_recorded = int(every(data.recorded[mask][:, required]).sum())
             found.append(Violation(required, mask, n_recorded, known=True))
-        return SupportMap(tuple(sorted(found, key=lambda v: (int(v.required.sum()), v.required.tobytes()))))
+        known = sorted(found, key=lambda v: (int(v.required.sum()), v.required.tobytes()))
+        return SupportMap((*self._start(adjust).violations, *known))
 
     def _shares(self, view: View, tables: Iterable[WalkTable]) -> tuple[Floats, Floats]:
         """Share of the runs that meets each violation first, and that wants its set anywhere."""

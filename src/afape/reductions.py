@@ -109,7 +109,9 @@ class Reductions:
             for suffix, p in nuisances.propensities.items()
         }
         complete = {
-            suffix: self.positivity.view(p, everything, everything[None], held)
+            suffix: replace(self.positivity, given=nuisances.whole or nuisances.given).view(
+                p, everything, everything[None], held
+            )
             for suffix, p in nuisances.complete.items()
         }
         self._support_views = next(iter(adjusted.values())), next(iter(complete.values()), None)

@@ -197,7 +197,7 @@ def _unsupported(task: Task, view: View, positivity: Positivity, tables: list[Wa
     support = SupportReduction(task.data, task.thresholds, view.adjust)
     for table in tables:
         support.add(table, found.weigh(table), found)
-    return support.result(pd.DataFrame(), found, None, positivity.given.names(task.data)).unsupported
+    return support.result(pd.DataFrame(), found, None, positivity.names).unsupported
 
 
 def replicated(task: Task, study: WeightStudy, progress: Progress | None) -> dict[str, tuple[Floats, Floats]]:

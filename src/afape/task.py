@@ -200,7 +200,7 @@ class Task:
             )
             outcomes = self._with_replicates(outcomes, replicates)
         weights = _weight_table(outcomes, run.weighted_names)
-        support = run.support.result(weights, *run.support_views, nuisances.given.names(self.data))
+        support = run.support.result(weights, *run.support_views, positivity.names)
         if IMPUTED in outcomes and support.unsupported > self.thresholds.share:
             share = f"{100 * support.unsupported:.2g} % of the policy's runs"
             caveat = f"{share} rest on the imputation model alone: no row like theirs has what they want"

@@ -38,7 +38,7 @@ def percent(share: float) -> str:
 
 def _where(violation: Violation, columns: Sequence[str]) -> str:
     if violation.known and not violation.rows.all():
-        return "rows of known propensity"
+        return "a known propensity below the threshold"
     return violation.where(columns)
 
 
@@ -126,10 +126,14 @@ def advice_on(
     miss = by_view.pop("missing-data", {"holds": True})
     if all(view["holds"] for view in by_view.values()) and not miss["holds"]:
         out.append(
-            f"Complete rows cannot stand in for {percent(miss['unsupported'])} of the rows, so ipw-miss and cc are no "
+            f"Complete rows cannot stand in for {_some(miss['unsupported'])} of the rows, so ipw-miss and cc are no "
             f"use; {names} need only the sets that the policy wants, and these are supported."
         )
     return tuple(out)
+
+
+def _some(share: float) -> str:
+    return "some" if np.isnan(share) else percent(share)
 
 
 def _drop(data: Retrospective, violations: Sequence[Violation], adjust: Bools) -> str:
@@ -141,14 +145,14 @@ def _drop(data: Retrospective, violations: Sequence[Violation], adjust: Bools) -
         blame = np.sum([v.required * max(v.share, 1e-12) for v in left], axis=0) * ~(data.problem.free | adjust)
         if not blame.any():
             what = "Groups to adjust for" if adjust.any() else "Free groups"
-            return (
-                f"{what} are not recorded where the policy needs them: restrict the population to rows that have them."
-            )
+            return f"{what} are not recorded where the policy needs them: restrict the population to regions in which they are."
         worst = int(np.argmax(blame))
         dropped.append(repr(names[worst]))
         left = [v for v in left if not v.required[worst]]
     word = "group" if len(dropped) == 1 else "groups"
-    return f"Drop {word} {' and '.join(dropped)} from the policy and the rest is supported."
+    return (
+        f"Drop {word} {' and '.join(dropped)} from the policy and the rest is supported, as far as it has been reached."
+    )
 
 
 def _together(data: Retrospective, violations: Sequence[Violation], columns: Sequence[str]) -> list[str]:

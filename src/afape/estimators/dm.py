@@ -73,6 +73,8 @@ class DirectMethod:
             estimates = self._estimates(found, rows, confidence)
             ess = float((self.row_weight > 0).sum())
             return Outcome(estimates, ess=ess, normalizer=1.0, error="none without bootstrap")
+        if self.view.refusal:
+            return Outcome({}, reason=self.view.refusal)
         weighted = self.view.weigh(self.roots)
         if not np.isfinite(weighted.weight).all():
             return Outcome({}, reason="a row has what is to adjust for at probability 0; raise 'min_propensity'")

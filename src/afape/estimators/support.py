@@ -71,7 +71,7 @@ class Support:
     @property
     def holds(self) -> bool:
         """Whether positivity holds for this policy in the semi-offline view, as far as the records show."""
-        return self.unsupported == 0 and len(self.violations) == 0
+        return bool(self.unsupported == 0 and len(self.violations) == 0 and self.views["holds"].iloc[0])
 
     def __repr__(self) -> str:
         walk = "exact walk" if self.sampled == 0 else f"{self.sampled} of {self.n_rows} rows sampled"
@@ -130,8 +130,10 @@ class SupportReduction:
         costly = table.edge_group != FREE
         self.acquired += tally(table.edge_group[costly], along[costly], data.problem.n_groups)
         if view.unsupported:
-            lost = unsupported_edges(table, data, view.unsupported, view.adjust)
-            self.lost += float(along[lost].sum()) / len(data)
+            whole = (table.depth == 0) & view.lacks(table)  # starts that are unsupported themselves: the row ends there
+            self.followed[table.row[whole]] = 0.0
+            lost = unsupported_edges(table, data, view.unsupported, view.adjust) & ~whole[table.edge_state]
+            self.lost += (float(along[lost].sum()) + float(flow[whole].sum())) / len(data)
         self._weights(table, weighted, flow[weighted.lines])
         self._propensities(table, view, target, index)
 
@@ -188,7 +190,7 @@ class SupportReduction:
         sets, never = self._set_table()
         unsupported = min(max(self.lost, never), 1.0)
         violations = violation_table(self.data, semi.unsupported, columns)
-        views = self._view_table(unsupported, miss)
+        views = self._view_table(unsupported, miss, bool(semi.refusal))
         pairs = self._pair_table()
         tallies = [self.sets[key] for key in self._order]
         worst = [(t.heaviest / max(t.weight, 1e-300), t.small / max(t.asked, 1)) for t in tallies]
@@ -202,7 +204,10 @@ class SupportReduction:
             pairs,
             views,
             violations,
-            findings_on(self.data, sets, semi.unsupported, unsupported, worst, columns, self.thresholds),
+            (
+                *((f"No estimate: {semi.refusal}.",) if semi.refusal else ()),
+                *findings_on(self.data, sets, semi.unsupported, unsupported, worst, columns, self.thresholds),
+            ),
             advice_on(self.data, semi.unsupported, views, columns, self.adjust),
         )
 
@@ -259,12 +264,16 @@ class SupportReduction:
         ]
         return pd.DataFrame(lines, columns=["group", "and", "both_wanted"])
 
-    def _view_table(self, unsupported: float, miss: View | None) -> pd.DataFrame:
+    def _view_table(self, unsupported: float, miss: View | None, refused: bool) -> pd.DataFrame:
         data = self.data
         columns = ["view", "holds", "unsupported", "rows_usable", "trajectories_usable"]
         name = "hybrid" if self.adjust.any() else "semi-offline"
-        lines = [(name, unsupported == 0, unsupported, int((self.followed > 0).sum()), self.followed.mean())]
+        holds = unsupported == 0 and not refused
+        lines = [(name, holds, unsupported, int((self.followed > 0).sum()), self.followed.mean())]
         if miss is None:
+            return pd.DataFrame(lines, columns=columns)
+        if miss.refusal:
+            lines.append(("missing-data", False, np.nan, int(data.complete.sum()), data.complete.mean()))
             return pd.DataFrame(lines, columns=columns)
         full = np.ones((1, data.problem.n_groups), dtype=bool)
         rows = np.arange(len(data))

@@ -118,6 +118,8 @@ class WeightedEstimator:
         total = self.row_weight.sum()
         mean = np.einsum("i,itq->tq", self.row_weight, self.sums) / total
         before = mean_weight_before(mean)
+        if self.view.refusal:
+            return Outcome({}, reason=self.view.refusal)
         if self.unbounded:
             return Outcome({}, reason="a recorded set has probability 0 by the model; raise 'min_propensity'")
         if (before <= 0).any():

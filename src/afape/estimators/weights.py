@@ -50,6 +50,7 @@ class View:
     recorded: Bools  # (n, G)
     adjust: Bools  # (G,)
     unsupported: SupportMap = field(default_factory=SupportMap)
+    refusal: str = ""  # why there can be no answer in this view
 
     def lacks(self, table: WalkTable) -> Bools:
         """States whose set is unsupported."""

@@ -73,6 +73,8 @@ class AutoregressivePropensity:
         found = []
         for violation in self.unsupported.violations if self.unsupported else ():
             required = violation.required[self.order]
+            if violation.n_recorded:  # rare, not impossible: the model may say how rare
+                continue
             if required[j] and not required[j + 1 :].any():
                 found.append((required[:j], violation.rows))
         return found

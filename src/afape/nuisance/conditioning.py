@@ -78,11 +78,15 @@ class Conditioning:
         """What to condition on, a line a row: columns of the given groups, then the label's classes but the first."""
         return regressors(data, self.groups, self.label)
 
-    def names(self, data: Retrospective) -> tuple[str, ...]:
-        """Names of the columns of `matrix`."""
-        columns = [data.columns[j] for j in self.columns(data)]
-        label = [f"{data.problem.label}={c}" for c in data.classes[1:]] if self.label else []
-        return (*columns, *label)
+    def searched(self, data: Retrospective) -> tuple[tuple[str, ...], Floats]:
+        """Names and columns in which regions are told: as `matrix`, but with every class where there are several."""
+        names = [data.columns[j] for j in self.columns(data)]
+        values = regressors(data, self.groups, False)
+        if self.label:
+            codes = np.arange(1 if len(data.classes) == 2 else 0, len(data.classes))
+            names += [f"{data.problem.label}={data.classes[c]}" for c in codes]
+            values = np.column_stack([values, data.labels[:, None] == codes])
+        return tuple(names), values
 
     def without(self, group: int | None) -> Conditioning:
         """The same without one of the groups, or without the label, as a regressor; gaps still count as recorded together."""

@@ -63,7 +63,8 @@ class RegionScan:
       judged by the full correction; a box with edges stands out from them.
 
     All intervals of each column are searched, to the row, and boxes of two columns on a grid and then to the row;
-    a third column is added where it helps.
+    a third column is added where it helps. A region of another shape, such as one side of a slanted line, is found in
+    part: what is called unsupported is then less than what is.
 
     Parameters
     ----------
@@ -71,16 +72,19 @@ class RegionScan:
         X_o; rows with NaN lie in no region.
     thresholds : SupportThresholds
         Which probabilities are healthy, and which too small.
+    units : ndarray of int, optional
+        Rows that belong together; the tests then hold for clusters as well, which sees less where these are large.
     """
 
-    def __init__(self, columns: Floats, thresholds: SupportThresholds) -> None:
+    def __init__(self, columns: Floats, thresholds: SupportThresholds, units: Ints | None = None) -> None:
+        self.units = units
         self.known = np.asarray(~np.isnan(columns).any(axis=1))
         spread = [j for j in range(columns.shape[1]) if len(np.unique(columns[self.known, j])) > 1]
         self.columns, self.place, self.thresholds = columns[:, spread], spread, thresholds
         n, p = self.columns.shape
         self.order = [np.argsort(self.columns[:, j], kind="stable") for j in range(p)]
         levels = [np.unique(self.columns[self.known, j]) for j in range(p)]
-        self.continuous = [len(u) > max(50, 0.2 * n) for u in levels]
+        self.continuous = [len(u) > max(50, 0.2 * int(self.known.sum())) for u in levels]
         self.tries = [min(_INTERVALS, len(u) * (len(u) + 1) / 2) for u in levels]
         self.edges = [_bin_edges(self.columns[self.known, j], u) for j, u in enumerate(levels)]
         self.codes = [np.searchsorted(e, self.columns[:, j], side="right") for j, e in enumerate(self.edges)]
@@ -124,7 +128,7 @@ class RegionScan:
         n, k = int(among.sum()), int((recorded & among).sum())
         if n == 0 or len(self.need) == 0 or n < self.need[0]:
             return None
-        if self.violates(n, k):
+        if self.violates(n, k) and self._in_clusters(among, recorded, self.thresholds.healthy, 1.0):
             self.clean = False
             return Region((), among.copy(), n, k)
         boxes: list[tuple[float, dict[int, _Interval]]] = []
@@ -177,7 +181,19 @@ class RegionScan:
         beside = [self._beside(j, interval, self._inside(box, among, skip=j), recorded) for j, interval in box.items()]
         rate = min((r for sides in beside for r in sides), default=0.0)
         tries = float(np.prod([self.tries[j] for j in box])) * _choices(len(self.order), len(box))
-        return bool(bdtr(k, n, max(rate, self.thresholds.healthy)) * tries <= _SEARCHED)
+        healthy = max(rate, self.thresholds.healthy)
+        return bool(bdtr(k, n, healthy) * tries <= _SEARCHED) and self._in_clusters(inside, recorded, healthy, tries)
+
+    def _in_clusters(self, inside: Bools, recorded: Bools, healthy: float, tries: float) -> bool:
+        """Whether the number of clusters contradicts a healthy probability too.
+
+        Rows that belong together may be recorded or not as one.
+        """
+        if self.units is None:
+            return True
+        n, k = len(np.unique(self.units[inside])), len(np.unique(self.units[inside & recorded]))
+        contradicted = bdtr(k, n, self.thresholds.healthy) <= _CONTRADICTED
+        return bool(contradicted and bdtr(k, n, healthy) * tries <= max(_SEARCHED, _CONTRADICTED * (tries == 1.0)))
 
     def _beside(self, j: int, interval: _Interval, inside: Bools, recorded: Bools) -> list[float]:
         """Rate of recording in as many rows again on each side of the interval, at the least.

@@ -14,7 +14,7 @@ from .regions import Region, RegionScan, Term
 
 __all__ = ["SupportMap", "Violation", "find_violations"]
 
-_EDGE_RUNS, _EDGE_SHARE = 0.005, 0.01  # fewer runs, of all and of those that want the set, are taken for an edge
+_EDGE_ROWS, _EDGE_SHARE = 25, 0.01  # fewer runs, in rows and of those that want the set, are taken for an edge
 _MOST_SETS = 512  # sets searched for regions: of more, the smallest three quarters and the largest of this number
 
 
@@ -113,11 +113,19 @@ class SupportMap:
         """
         kept: list[Violation] = []
         minor: list[Violation] = []
-        for violation, share, total in zip(self.violations, shares, wanted, strict=True):
+        # Many small ones are not small together: only as many are set aside as stay below the limit in sum.
+        ignored = sum(v.share for v in self.minor)
+        small = set()
+        for i in np.argsort(shares, kind="stable"):
+            if ignored + max(float(shares[i]), 0.0) <= least:
+                ignored += max(float(shares[i]), 0.0)
+                small.add(int(i))
+        for i, (violation, share, total) in enumerate(zip(self.violations, shares, wanted, strict=True)):
             told = replace(violation, share=float(share))
-            if share <= 0 or (share < _EDGE_RUNS and share < _EDGE_SHARE * total):
+            edge = bool(violation.terms) and not violation.known and share * len(violation.rows) <= _EDGE_ROWS
+            if share <= 0 or (edge and share < _EDGE_SHARE * total):
                 continue
-            (kept if share > least else minor).append(told)
+            (minor if i in small else kept).append(told)
         return SupportMap(tuple(kept), (*self.minor, *minor))
 
 
