@@ -76,7 +76,7 @@ def _print_demo(console: Console, table: pd.DataFrame) -> None:
             interval = f"{total['lower']:.3f} to {total['upper']:.3f}"
             shown.add_row(
                 f" {estimator}",
-                f"{total['estimate']:.3f}",
+                "bounds" if total["bound_lower"] == total["bound_lower"] else f"{total['estimate']:.3f}",
                 "bootstrap only" if total["lower"] != total["lower"] else interval,
                 _signed(total["distance"]),
                 _signed(acquisition["distance"]),
@@ -92,7 +92,7 @@ def _print_demo(console: Console, table: pd.DataFrame) -> None:
 
 
 def _signed(distance: float) -> str:
-    return f"{round(distance, 3) + 0.0:+.3f}"
+    return "" if distance != distance else f"{round(distance, 3) + 0.0:+.3f}"
 
 
 Draws = Annotated[int, typer.Option(min=2, help="Data sets to draw.")]

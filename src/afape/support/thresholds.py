@@ -20,7 +20,8 @@ class SupportThresholds:
         A probability that is certainly enough. A region of X_o counts as unsupported only where its rows contradict
         this one and agree with one below ``propensity``.
     share : float
-        Estimates become bounds where more than this share of the policy's runs wants an unsupported set.
+        Estimates become bounds where more than this share of the policy's runs wants an unsupported set; below it they
+        ignore these runs, and a warning names the sets.
     rows : int
         Warn where a set is recorded in fewer rows.
     weight : float
@@ -36,7 +37,7 @@ class SupportThresholds:
 
     propensity: float = 1e-3
     healthy: float = 0.02
-    share: float = 1e-3
+    share: float = 0.01
     rows: int = 5
     weight: float = 0.5
     effective_rows: float = 5.0

@@ -14,7 +14,8 @@ from .regions import Region, RegionScan, Term
 
 __all__ = ["SupportMap", "Violation", "find_violations"]
 
-_EDGE_ROWS, _EDGE_SHARE = 25, 0.01  # fewer runs, in rows and of those that want the set, are taken for an edge
+_EDGE_RUNS, _EDGE_SHARE = 0.005, 0.01  # fewer runs, of all and of those that want the set, may be an edge
+_EDGE_ROWS = 25  # an edge of fewer rows is not worth a word
 _MOST_SETS = 512  # sets searched for regions: of more, the smallest three quarters and the largest of this number
 
 
@@ -122,10 +123,10 @@ class SupportMap:
                 small.add(int(i))
         for i, (violation, share, total) in enumerate(zip(self.violations, shares, wanted, strict=True)):
             told = replace(violation, share=float(share))
-            edge = bool(violation.terms) and not violation.known and share * len(violation.rows) <= _EDGE_ROWS
-            if share <= 0 or (edge and share < _EDGE_SHARE * total):
+            edge = bool(violation.terms) and not violation.known and share < _EDGE_RUNS and share < _EDGE_SHARE * total
+            if share <= 0 or (edge and share * len(violation.rows) <= _EDGE_ROWS):
                 continue
-            (minor if i in small else kept).append(told)
+            (minor if edge or i in small else kept).append(told)
         return SupportMap(tuple(kept), (*self.minor, *minor))
 
 
