@@ -89,6 +89,9 @@ def _print_demo(console: Console, table: pd.DataFrame) -> None:
         "distance: estimate minus truth, of the total and of its two parts. Red: the interval misses the truth.\n"
         "imp-mean, blocking and cc are what the field reports today; -gt knows the true propensity."
     )
+    for policy, words in table.attrs["support"].items():
+        if words:
+            console.print(f"\nSupport of {policy}: {words}", highlight=False)
 
 
 def _signed(distance: float) -> str:

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable
 
 import pandas as pd
 
 from ..evaluation import evaluate, true_cost
+from ..notices import SupportWarning
 from .policies import synthetic_policies
 from .synthetic import synthetic_mar
 
@@ -23,7 +25,8 @@ def run_demo(
     Returns
     -------
     DataFrame
-        One line a policy, estimator and target, with the truth and the distance from it.
+        One line a policy, estimator and target, with the truth and the distance from it. What the support check has to
+        say is in ``attrs["support"]``, one text a policy.
     """
 
     def tell(what: str) -> Callable[[int, int], None]:
@@ -34,21 +37,26 @@ def run_demo(
     classifier, data, complete = experiment.parts(random_state)
     tell("drawing data and training the classifier")(1, 1)
     known = experiment.mechanism.propensity(data)
-    tables = []
+    tables, words = [], {}
     for name, policy in synthetic_policies().items():
         if name == "Adaptive":
             continue
         truth = true_cost(complete, policy, classifier)
-        result = evaluate(
-            data,
-            policy,
-            classifier,
-            missingness=experiment.missingness,
-            propensity=[None, known],
-            n_imputations=5,  # "mi" runs the policy on each; ten would take most of the time
-            random_state=random_state,
-            progress=tell(f"evaluating {name}"),
-        )
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", SupportWarning)  # told below the table
+            result = evaluate(
+                data,
+                policy,
+                classifier,
+                missingness=experiment.missingness,
+                propensity=[None, known],
+                n_imputations=5,  # "mi" runs the policy on each; ten would take most of the time
+                random_state=random_state,
+                progress=tell(f"evaluating {name}"),
+            )
+        words[name] = " ".join(result.support.warnings)
         table = result.table.assign(policy=name, truth=[truth[t].value for t in result.table["target"]])
         tables.append(table.assign(distance=table["estimate"] - table["truth"]))
-    return pd.concat(tables, ignore_index=True)
+    found = pd.concat(tables, ignore_index=True)
+    found.attrs["support"] = words
+    return found
