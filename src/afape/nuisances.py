@@ -136,11 +136,6 @@ class Nuisances:
                 )
         return list(asked)
 
-    def refitted(self, row_weight: Any) -> dict[int, BoundPropensity]:
-        """Each propensity learned again with these row weights, by the id of the old one."""
-        everyone = [*self.propensities.values(), *self.complete.values()]
-        return {id(p): p.refit(row_weight) for p in dict.fromkeys(everyone)}
-
 
 def _bind(
     spec: KnownPropensity | LearnedPropensity, data: Retrospective, given: Conditioning, fold: Ints, asked: Bools
