@@ -18,7 +18,8 @@ import afape
 from afape.agents.policy import bind
 from afape.classifiers import column_means
 from afape.experiments import synthetic_mar
-from afape.nuisance import ChainPropensity, assign_folds
+from afape.nuisance.propensity import ChainPropensity
+from afape.plan import assign_folds
 from afape.walk import Ground, walk
 
 ALL_BUT_MI = ["imp-mean", "blocking", "cc", "ipw-miss", "ipw-semi", "dm-semi", "drl-semi"]

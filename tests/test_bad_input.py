@@ -509,7 +509,16 @@ EVALUATE = [
             ValueError,
             rf"'n_folds' must be a whole number of at least 1, but is {n!r}",
         )
-        for n in (0, -1, 2.5, "5", None)
+        for n in (0, -1, 2.5, "5")
+    ),
+    *(
+        Bad(
+            f"split and {n} folds",
+            lambda w, n=n: w.evaluate(n_folds=n, split=0.5),
+            ValueError,
+            "'n_folds' and 'split' exclude each other",
+        )
+        for n in (4, 5)
     ),
     Bad(
         "more folds than rows",
@@ -812,8 +821,8 @@ def test_a_policy_that_nobody_followed_has_bounds_alone():
     bounds = result["ipw-semi"]["misclassification"]
     assert isinstance(bounds, afape.Bounds)
     costs = world.data(never_complete()).costs
-    assert bounds.lower >= costs.min() - 1e-9
-    assert bounds.upper <= costs.max() + 1e-9
+    assert bounds.bound_lower >= costs.min() - 1e-9
+    assert bounds.bound_upper <= costs.max() + 1e-9
     assert result.to_dict()["table"][0]["estimate"] is None
 
 

@@ -3,10 +3,10 @@
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose
+from worlds import Zero
 
 import afape
 from afape.experiments import synthetic_mar, synthetic_policies
-from worlds import Zero
 
 
 @pytest.fixture(scope="module")
@@ -56,7 +56,8 @@ def test_ranking_has_its_uncertainty(comparison):
 def test_simultaneous_intervals_cover_jointly():
     """With equal truths, all differences contain 0 in about 95 % of the draws."""
     from afape.comparison import Comparison
-    from afape.estimators import Estimate, Outcome, Support
+    from afape.diagnostics import Support
+    from afape.estimators import Estimate, Outcome
     from afape.result import Evaluation
 
     rng = np.random.default_rng(0)

@@ -11,17 +11,6 @@ from numpy.testing import assert_allclose, assert_array_equal
 from sklearn.naive_bayes import GaussianNB
 
 import afape
-from afape.experiments import synthetic_mar
-
-
-@pytest.fixture(scope="module")
-def experiment():
-    return synthetic_mar(6000)
-
-
-@pytest.fixture(scope="module")
-def parts(experiment):
-    return experiment.parts()
 
 
 def run(parts, policy=None, **options):
@@ -52,7 +41,7 @@ def test_known_beside_learned(experiment, parts):
     assert {"ipw-semi", "ipw-semi-gt", "ipw-miss-gt"} <= set(both.outcomes)
     assert both["ipw-semi-gt"]["total"].value == run(parts, propensity=known)["ipw-semi"]["total"].value
     assert both["ipw-semi"]["total"].value == run(parts)["ipw-semi"]["total"].value
-    assert both.table.set_index("estimator").loc["ipw-semi", "error"].unique().tolist() == ["stacked"]
+    assert both.table.set_index("estimator").loc["ipw-semi", "error_method"].unique().tolist() == ["stacked"]
 
 
 def test_same_seed_same_numbers_whatever_the_jobs(parts):
@@ -68,7 +57,7 @@ def test_same_seed_same_numbers_whatever_the_jobs(parts):
 def test_any_scikit_learn_classifier_is_a_propensity(parts):
     bayes = GaussianNB()
     result = run(parts, propensity=bayes, estimators=["ipw-semi"])
-    assert result.table["error"].unique().tolist() == ["propensity as known"]
+    assert result.table["error_method"].unique().tolist() == ["propensity as known"]
     plain = run(parts, estimators=["ipw-semi"])
     assert (
         abs(result["ipw-semi"]["total"].value - plain["ipw-semi"]["total"].value)

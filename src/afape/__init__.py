@@ -10,19 +10,11 @@ if TYPE_CHECKING:
     from .classifiers import Classifier, ImputedClassifier
     from .comparison import Comparison, compare
     from .data import Problem, Retrospective
-    from .estimators import Bounds, Estimate, Support
+    from .diagnostics import Support
+    from .estimators import Bounds, Estimate
     from .evaluation import evaluate, true_cost
     from .imputation import ChainedImputer, Imputer
-    from .missingness import (
-        MAR,
-        MCAR,
-        MNAR,
-        GraphMechanism,
-        Identification,
-        IndependentMechanism,
-        LogisticMechanism,
-        MGraph,
-    )
+    from .missingness import MAR, MCAR, MNAR, Identification, MGraph
     from .notices import (
         AfapeWarning,
         ClippedWeightsWarning,
@@ -35,10 +27,11 @@ if TYPE_CHECKING:
         UnrecordedColumnWarning,
         ValueFallbackWarning,
     )
-    from .nuisance import KnownPropensity, KnownValues, LearnedPropensity, ValueRegressor
+    from .nuisance import KnownPropensity, KnownValues, LearnedPropensity, LearnedValues, ValueRegressor
     from .result import Evaluation, NotEstimableError
+    from .sensitivity_analysis import Sensitivity, Tipping, sensitivity
+    from .simulation import GraphMechanism, IndependentMechanism, LogisticMechanism
     from .support import SupportThresholds
-    from .unmeasured import Sensitivity, Tipping, sensitivity
     from .walk import WalkOptions
 
 __version__ = "0.1.0"
@@ -69,6 +62,7 @@ __all__ = [
     "KnownPropensity",
     "KnownValues",
     "LearnedPropensity",
+    "LearnedValues",
     "LogisticMechanism",
     "MGraph",
     "NormalizerWarning",
@@ -104,17 +98,19 @@ _HOMES = {
     ".comparison": "Comparison compare",
     ".data": "Problem Retrospective",
     ".check": "check_support",
-    ".estimators": "Bounds Estimate Support",
+    ".diagnostics": "Support",
+    ".estimators": "Bounds Estimate",
     ".evaluation": "evaluate true_cost",
     ".imputation": "ChainedImputer Imputer",
-    ".missingness": "MAR MCAR MNAR GraphMechanism Identification IndependentMechanism LogisticMechanism MGraph",
+    ".missingness": "MAR MCAR MNAR Identification MGraph",
     ".notices": "AfapeWarning ClippedWeightsWarning NormalizerWarning PartialGroupWarning "
     "PropensityFitWarning SeenRowsWarning SupportWarning "
     "UnrecordedColumnWarning InterruptedBootstrapWarning ValueFallbackWarning",
-    ".nuisance": "KnownPropensity KnownValues LearnedPropensity ValueRegressor",
+    ".nuisance": "KnownPropensity KnownValues LearnedPropensity LearnedValues ValueRegressor",
     ".result": "Evaluation NotEstimableError",
+    ".sensitivity_analysis": "Sensitivity Tipping sensitivity",
+    ".simulation": "GraphMechanism IndependentMechanism LogisticMechanism",
     ".support": "SupportThresholds",
-    ".unmeasured": "Sensitivity Tipping sensitivity",
     ".walk": "WalkOptions",
 }
 _HOME_OF = {name: module for module, names in _HOMES.items() for name in names.split()}

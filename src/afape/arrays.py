@@ -1,11 +1,33 @@
-"""Names for the arrays that everything here is made of, and typed shorthands."""
+"""Names for the arrays that everything here is made of, typed shorthands, and sets of groups as rows of booleans."""
 
 from __future__ import annotations
+
+from collections.abc import Sequence
+from numbers import Real
 
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["Bools", "Floats", "Ints", "any_of", "every", "row_dot", "tally", "units_of"]
+__all__ = [
+    "Bools",
+    "Floats",
+    "Ints",
+    "any_of",
+    "check_confidence",
+    "cluster_sums",
+    "effective_size",
+    "every",
+    "index_of",
+    "lines_of",
+    "merge",
+    "pack",
+    "positions_of",
+    "row_dot",
+    "standard_error",
+    "tally",
+    "unique_sets",
+    "units_of",
+]
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.intp]
@@ -35,3 +57,102 @@ def row_dot(a: Floats, b: Floats) -> Floats:
 def tally(index: Ints, weights: Floats, length: int) -> Floats:
     """Sum of the weights at each index, in the order given: the same whatever the chunk."""
     return np.bincount(index, weights=weights, minlength=length).astype(np.float64, copy=False)
+
+
+def cluster_sums(values: Floats, cluster: Ints | None) -> Floats:
+    """Sum of the values in each cluster, or the values themselves where every row stands alone."""
+    if cluster is None:
+        return values
+    return tally(units_of(len(values), cluster), values, 0)
+
+
+def effective_size(weight: Floats, cluster: Ints | None) -> float:
+    """Kish's effective sample size, of rows or of clusters: sum squared over sum of squares."""
+    sums = cluster_sums(weight, cluster)
+    return float(sums.sum() ** 2 / (sums**2).sum())
+
+
+def standard_error(influence: Floats, cluster: Ints | None) -> float:
+    """Standard error of the mean of these influence values; NaN for a single row or cluster."""
+    sums = cluster_sums(influence, cluster)
+    m = len(sums)
+    if m < 2:
+        return float("nan")
+    return float(np.sqrt((sums**2).sum() * m / (m - 1)) / len(influence))
+
+
+def check_confidence(confidence: float) -> float:
+    """Refuse a level outside (0, 1)."""
+    if not isinstance(confidence, Real) or not 0 < confidence < 1:
+        raise ValueError(f"'confidence' must lie strictly between 0 and 1, but is {confidence!r}.")
+    return confidence
+
+
+def positions_of(names: Sequence[str], known: Sequence[str], argument: str) -> Ints:
+    """Positions of group names among the known ones; ``argument`` is the one to blame for an unknown name."""
+    if isinstance(names, str):
+        raise TypeError(f"{argument!r} must be a list of group names, but is the text {names!r}.")
+    for name in names:
+        if name not in known:
+            raise ValueError(f"{argument!r} must name groups, but {name!r} is none. The groups are {list(known)}.")
+    if len(set(names)) < len(names):
+        raise ValueError(f"{argument!r} must name each group once, but has duplicates: {list(names)}.")
+    return np.array([list(known).index(name) for name in names], dtype=np.intp)
+
+
+def pack(sets: Bools) -> NDArray[np.uint64]:
+    """Sets (m, G) as words of 64 groups, shape (m, ceil(G / 64))."""
+    m, n_groups = sets.shape
+    n_words = -(-n_groups // 64)
+    octets = np.zeros((m, 8 * n_words), dtype=np.uint8)
+    packed = np.packbits(sets, axis=1, bitorder="little")
+    octets[:, : packed.shape[1]] = packed
+    return octets.view(np.uint64)
+
+
+def merge(rows: Ints, sets: Bools) -> tuple[Ints, Ints]:
+    """Merge equal (row, set) pairs.
+
+    Returns
+    -------
+    first : ndarray
+        Index of one representative of each merged pair, sorted by row.
+    inverse : ndarray
+        For each given pair, the merged one it belongs to.
+    """
+    if len(rows) < 2 or (rows[1:] > rows[:-1]).all():  # one state a row: deterministic policies
+        everything = np.arange(len(rows))
+        return everything, everything
+    words = pack(sets)
+    order = np.lexsort((*words.T, rows))
+    new = np.ones(len(rows), dtype=bool)
+    new[1:] = (np.diff(rows[order]) != 0) | any_of(words[order][1:] != words[order][:-1])
+    inverse = np.empty(len(rows), dtype=np.intp)
+    inverse[order] = np.cumsum(new) - 1
+    return order[new], inverse
+
+
+def unique_sets(sets: Bools) -> tuple[Bools, Ints]:
+    """Return the distinct sets (u, G), and for each given one its place among them."""
+    words = pack(sets)
+    if words.shape[1] == 1:
+        _, first, inverse = np.unique(words[:, 0], return_index=True, return_inverse=True)
+    else:
+        _, first, inverse = np.unique(words, axis=0, return_index=True, return_inverse=True)
+    return sets[first], inverse.reshape(-1)
+
+
+def index_of(lines: list[Ints], n: int) -> Ints:
+    """The set of each of n lines: the inverse of `lines_of`."""
+    index = np.zeros(n, dtype=np.intp)
+    for u, mine in enumerate(lines):
+        index[mine] = u
+    return index
+
+
+def lines_of(index: Ints, n_sets: int) -> list[Ints]:
+    """Lines of each set, in one sort."""
+    if n_sets == 0:
+        return []
+    order = np.argsort(index, kind="stable")
+    return np.split(order, np.cumsum(np.bincount(index, minlength=n_sets))[:-1])

@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import partial
 
 import numpy as np
 from joblib import Parallel, delayed
 
 from .arrays import Floats, Ints, units_of
+from .data import Retrospective
+from .estimators.estimate import Outcome
+from .notices import InterruptedBootstrapWarning, warn
 
 __all__ = ["Bootstrap", "Replicates", "run_bootstrap"]
 
@@ -48,11 +52,40 @@ class Replicates:
     """Values of every replicate, in the order of their seeds, and whether they were cut short."""
 
     values: list[Values]
+    bootstrap: Bootstrap
     interrupted: bool
+    entropy: object  # of the seed
 
     def of(self, estimator: str, target: str) -> Floats:
         """Replicates of one estimate; NaN where a replicate lost what the estimate needs."""
-        return np.array([v[estimator][target] for v in self.values])
+        return np.array([v[estimator].get(target, np.nan) for v in self.values])
+
+    def added_to(self, outcomes: dict[str, Outcome]) -> dict[str, Outcome]:
+        """Outcomes with their replicates, which give the error where theory gives none, or one that ignores the learning."""
+        done, draws = len(self.values), f"{self.entropy}, {self.bootstrap.kind}"
+        self.tell()
+        out = {}
+        for name, outcome in outcomes.items():
+            estimates = {
+                target: estimate.with_replicates(partial(self.of, name), target, draws)
+                for target, estimate in outcome.estimates.items()
+            }
+            lost = int((~np.isfinite(self.of(name, "total"))).sum()) if estimates else 0
+            needed = outcome.error_method in ("none without bootstrap", "propensity as known") and done - lost > 1
+            if needed:
+                estimates = {t: e.without_influence() for t, e in estimates.items()}
+            method = self.bootstrap.kind if needed else outcome.error_method
+            out[name] = replace(outcome, estimates=estimates, error_method=method, replicates=done, lost=lost)
+        return out
+
+    def tell(self) -> None:
+        """Warn where fewer replicates were done than asked for."""
+        if self.interrupted:
+            warn(
+                f"The bootstrap was interrupted after {len(self.values)} of {self.bootstrap.n_replicates} replicates; "
+                "intervals rest on these.",
+                InterruptedBootstrapWarning,
+            )
 
 
 def row_weights(n_rows: int, cluster: Ints | None, seed: np.random.SeedSequence) -> Floats:
@@ -65,18 +98,19 @@ def row_weights(n_rows: int, cluster: Ints | None, seed: np.random.SeedSequence)
 
 def run_bootstrap(
     replicate: Callable[[Floats], Values],
-    n_rows: int,
-    cluster: Ints | None,
-    n_replicates: int,
+    data: Retrospective,
+    bootstrap: Bootstrap,
     seed: np.random.SeedSequence,
     *,
     n_jobs: int | None = None,
-    progress: Callable[[int, int], None] | None = None,
+    told: Callable[[int], None] | None = None,
 ) -> Replicates:
-    """Replicates ``replicate(row_weight)``; Ctrl-C keeps those that are done.
+    """Replicates ``replicate(drawn)``; Ctrl-C keeps those that are done.
 
-    Replicate b depends on the seed and b alone, so the numbers are the same whatever ``n_jobs``.
+    Replicate b depends on the seed and b alone, so the numbers are the same whatever ``n_jobs``. ``told`` hears how many
+    more are done.
     """
+    n_replicates, n_rows, cluster = bootstrap.n_replicates, len(data), data.cluster
     # Not seed.spawn: that counts on from call to call, and policies that are compared must draw the same rows.
     seeds = [np.random.SeedSequence(seed.entropy, spawn_key=(*seed.spawn_key, b)) for b in range(n_replicates)]
     size = 1 if n_jobs in (None, 1) else max(1, n_replicates // 64)
@@ -91,13 +125,13 @@ def run_bootstrap(
             results = pool(delayed(_batch)(replicate, n_rows, cluster, batch) for batch in batches)
         for found in results:
             done += found
-            if progress is not None:
-                progress(len(done), n_replicates)
+            if told is not None:
+                told(len(found))
     except KeyboardInterrupt:
         if len(done) < 2:
             raise
         interrupted = True
-    return Replicates(done, interrupted)
+    return Replicates(done, bootstrap, interrupted, seed.entropy)
 
 
 def _batch(

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import inspect
-import warnings
 from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
@@ -13,7 +12,7 @@ from sklearn.ensemble import RandomForestClassifier
 
 from .arrays import Bools, Floats, Ints
 from .data import Retrospective
-from .notices import SeenRowsWarning, UnrecordedColumnWarning
+from .notices import SeenRowsWarning, UnrecordedColumnWarning, warn
 
 __all__ = ["Classifier", "ImputedClassifier", "ask_classifier", "check_classifier"]
 
@@ -123,11 +122,10 @@ def column_means(data: Retrospective) -> Floats:
     count = (~np.isnan(data.values)).sum(axis=0)
     if (count == 0).any():
         names = [data.columns[j] for j in np.flatnonzero(count == 0)]
-        warnings.warn(
+        warn(
             f"No row records {names}, so there is no mean to impute and 0 is used. Leave the group out of the "
             "problem if nobody ever measured it.",
             UnrecordedColumnWarning,
-            stacklevel=3,
         )
     return np.asarray(np.nansum(data.values, axis=0) / np.maximum(count, 1))
 
@@ -166,11 +164,10 @@ def check_classifier(classifier: Any, data: Retrospective) -> Classifier:
         )
     seen = classifier.seen(data) if callable(getattr(classifier, "seen", None)) else 0
     if seen:
-        warnings.warn(
+        warn(
             f"The classifier {name} was trained on {seen} of the {len(data)} rows that it is judged on, so its "
             "misclassification cost will look too low. Hold out rows: train, test = data.split([0.5, 0.5]).",
             SeenRowsWarning,
-            stacklevel=3,
         )
     return classifier  # type: ignore[no-any-return]
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import combinations
@@ -13,24 +13,19 @@ import pandas as pd
 from scipy.special import ndtr, stdtr, stdtrit
 
 from .agents.policy import Policy, bind
-from .arrays import Floats
+from .arrays import Floats, cluster_sums
 from .classifiers import Classifier
 from .data import Retrospective
 from .estimators import TARGETS, Bounds, Estimate, ImputedEstimate, rubin_covariance
-from .estimators.estimate import cluster_sums
+from .estimators.catalogue import ranked
 from .missingness import MAR, MCAR, MNAR
+from .plan import Options, make_plan
 from .result import Evaluation
+from .run import Progress, run
 from .support import SupportThresholds
-from .task import Task
 
 __all__ = ["Comparison", "compare"]
 
-# Estimators by which policies are compared unless told otherwise, the first that has an answer.
-_PREFERRED = (
-    *("drl-semi", "drl-semi-gt", "drl-semi-miss", "drl-semi-miss-gt"),
-    *("ipw-semi", "ipw-semi-gt", "ipw-semi-miss", "ipw-semi-miss-gt", "mi", "ipw-miss", "ipw-miss-gt"),
-    *("dm-semi", "dm-semi-miss", "dm-semi-miss-gt"),
-)
 _DRAWS = 20_000  # of the joint normal law of the estimates
 
 
@@ -82,12 +77,19 @@ class Comparison:
     @property
     def best_estimator(self) -> str:
         """What `differences` and `ranking` use by default: the doubly robust estimator, else a weighted one."""
-        first = next(iter(self.evaluations.values()))
-        here = [name for name in _PREFERRED if name in first.outcomes]
+        here = self._preferred
         answered = [n for n in here if all(n in e for e in self.evaluations.values())]
         if not here:
-            raise ValueError(f"None of {list(_PREFERRED)} was asked for; name one of {list(first.outcomes)}.")
+            first = next(iter(self.evaluations.values()))
+            sound = [method.name for method in ranked()]
+            raise ValueError(f"None of {sound} was asked for; name one of {list(first.outcomes)}.")
         return (answered or here)[0]
+
+    @property
+    def _preferred(self) -> list[str]:
+        """Estimators by which policies are compared, never one that is known to be biased; the preferred one first."""
+        first = next(iter(self.evaluations.values()))
+        return [c.name for method in ranked() for c in first.choices if c.method is method]
 
     def differences(self, estimator: str | None = None, target: str = "total") -> pd.DataFrame:
         """Paired differences of all pairs, with simultaneous intervals.
@@ -172,7 +174,7 @@ class Comparison:
         head = f"{len(self.evaluations)} policies on {first.support.n_rows} rows"
         usable = [
             name
-            for name in _PREFERRED  # never one that is known to be biased
+            for name in self._preferred
             if all(name in e and np.isfinite(e[name]["total"].std_error) for e in self.evaluations.values())
         ]
         if not usable:
@@ -218,21 +220,20 @@ def compare(
     missingness: MCAR | MAR | MNAR,
     estimators: Any = None,
     propensity: Any = None,
-    values: Any = "quadratic",
-    augment_label: bool = True,
+    values: Any = None,
     normalize: bool = True,
     acquisition_weight: str = "before",
     bootstrap: Any = 0,
     confidence: float = 0.95,
-    n_folds: int = 5,
+    n_folds: int | None = None,
     split: float | None = None,
     imputer: Any = None,
-    n_imputations: int = 10,
+    n_imputations: int | None = None,
     random_state: int | None = 0,
     n_jobs: int | None = None,
     walk: Any = None,
     thresholds: SupportThresholds | None = None,
-    progress: Callable[[int, int], None] | None = None,
+    progress: Progress | None = None,
 ) -> Comparison:
     """Evaluate several policies on the same rows.
 
@@ -247,37 +248,23 @@ def compare(
     """
     if not isinstance(policies, Mapping) or not policies:
         raise TypeError(f"'policies' must be a mapping from names to policies, but is {type(policies).__name__}.")
-    task = Task.checked(
-        data,
-        classifier,
-        missingness=missingness,
+    options = Options(
+        estimators=estimators,
         propensity=propensity,
         values=values,
-        augment_label=augment_label,
         normalize=normalize,
         acquisition_weight=acquisition_weight,
         bootstrap=bootstrap,
         confidence=confidence,
         n_folds=n_folds,
         split=split,
+        imputer=imputer,
+        n_imputations=n_imputations,
         random_state=random_state,
         n_jobs=n_jobs,
         walk=walk,
-        estimators=estimators,
-        imputer=imputer,
-        n_imputations=n_imputations,
         thresholds=thresholds,
     )
+    plan = make_plan(data, classifier, missingness, options)
     bound = {name: bind(policy, data.problem, f"policies[{name!r}]") for name, policy in policies.items()}
-    nuisances = task.learn(bound.values())
-    evaluations = {}
-    for k, (name, policy) in enumerate(bound.items()):
-        evaluations[name] = task.evaluate(policy, name, nuisances, _part(progress, k, len(bound)))
-    return Comparison(evaluations, confidence)
-
-
-def _part(progress: Callable[[int, int], None] | None, k: int, n_parts: int) -> Callable[[int, int], None] | None:
-    """Progress of part k of several equal parts."""
-    if progress is None:
-        return None
-    return lambda done, todo: progress(k * todo + done, n_parts * todo)
+    return Comparison(run(plan, bound, progress), confidence)

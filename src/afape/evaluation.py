@@ -2,28 +2,27 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
 from .agents.policy import Policy, bind
-from .arguments import bound_options, name_of, row_identity
+from .arrays import check_confidence
 from .bootstrap import Bootstrap
 from .classifiers import Classifier, check_classifier
 from .data import Retrospective
-from .estimators import Estimate, RunCosts
-from .estimators.estimate import check_confidence
+from .estimators.estimate import Estimate
+from .estimators.plain import RunAverage
 from .missingness import MAR, MCAR, MNAR
+from .plan import Options, make_plan, name_of, walk_options
 from .result import Evaluation
+from .run import Progress, run
 from .support import SupportThresholds
-from .task import Task
-from .walk import Ground, WalkOptions
+from .walk import Ground, WalkOptions, run_costs
 from .walk import walk as walk_rows
 
 __all__ = ["evaluate", "true_cost"]
-
-Progress = Callable[[int, int], None]
 
 
 def evaluate(
@@ -34,16 +33,15 @@ def evaluate(
     missingness: MCAR | MAR | MNAR,
     estimators: Sequence[str] | None = None,
     propensity: Any = None,
-    values: Any = "quadratic",
-    augment_label: bool = True,
+    values: Any = None,
     normalize: bool = True,
     acquisition_weight: str = "before",
     bootstrap: int | Bootstrap = 0,
     confidence: float = 0.95,
-    n_folds: int = 5,
+    n_folds: int | None = None,
     split: float | None = None,
     imputer: Any = None,
-    n_imputations: int = 10,
+    n_imputations: int | None = None,
     random_state: int | None = 0,
     n_jobs: int | None = None,
     walk: WalkOptions | None = None,
@@ -68,12 +66,9 @@ def evaluate(
     propensity : optional
         None to learn it, a scikit-learn classifier or `LearnedPropensity` to say how, a `KnownPropensity`, or a
         list of one learned and one known, whose estimators then end in ``-gt``.
-    values : str, regressor or KnownValues
-        How action values are learned: "quadratic" (ridge regression on squares and products, one a set and action),
-        "boosting", "network" (the paper's), any scikit-learn regressor that copes with NaN, or `KnownValues`.
-    augment_label : bool
-        Whether action values may also condition on the label. The agent never sees it, the estimator may; it
-        lowers the variance and changes nothing else. Where recording depends on the label, they always do.
+    values : LearnedValues, KnownValues, str or regressor, optional
+        Where action values come from: `LearnedValues` says how they are learned (a name or a scikit-learn regressor
+        stands for ``LearnedValues(regressor)``), `KnownValues` brings them along.
     normalize : bool
         Divide by mean weights (Hajek). The mean weights are reported either way.
     acquisition_weight : {"before", "after"}
@@ -83,16 +78,16 @@ def evaluate(
         interval.
     confidence : float
         Level of the intervals.
-    n_folds : int
-        Folds for cross-fitting what is learned; 1 learns and uses it on the same rows.
+    n_folds : int, optional
+        Folds for cross-fitting what is learned, 5 by default; 1 learns and uses it on the same rows.
     split : float, optional
         In place of cross-fitting, as in the paper: learn from this share of the rows, average over the others.
     imputer : optional
         What ``mi`` completes the records with: None or "trees", "linear", "matching" (see `ChainedImputer`), any object
         with ``impute(data, n_imputations, random_state)`` that gives complete tables of shape (n, d), or a
         scikit-learn imputer that draws.
-    n_imputations : int
-        Completed tables of ``mi``. The policy runs on each, so that ``mi`` takes as much time as all other
+    n_imputations : int, optional
+        Completed tables of ``mi``, 10 by default. The policy runs on each, so that ``mi`` takes as much time as all other
         estimators several times over; name the estimators you want if you do not want this one.
     random_state : int or None
         Seed of folds, sampled walks, bootstrap and imputations.
@@ -110,29 +105,26 @@ def evaluate(
     -------
     Evaluation
     """
-    task = Task.checked(
-        data,
-        classifier,
-        missingness=missingness,
+    options = Options(
+        estimators=estimators,
         propensity=propensity,
         values=values,
-        augment_label=augment_label,
         normalize=normalize,
         acquisition_weight=acquisition_weight,
         bootstrap=bootstrap,
         confidence=confidence,
         n_folds=n_folds,
         split=split,
+        imputer=imputer,
+        n_imputations=n_imputations,
         random_state=random_state,
         n_jobs=n_jobs,
         walk=walk,
-        estimators=estimators,
-        imputer=imputer,
-        n_imputations=n_imputations,
         thresholds=thresholds,
     )
-    bound = bind(policy, data.problem)
-    return task.evaluate(bound, name_of(policy), task.learn([bound]), progress)
+    plan = make_plan(data, classifier, missingness, options)
+    name = name_of(policy)
+    return run(plan, {name: bind(policy, data.problem)}, progress)[name]
 
 
 def true_cost(
@@ -162,8 +154,6 @@ def true_cost(
     check_confidence(confidence)
     judge = check_classifier(classifier, data)
     ground = Ground.everything(data, data.values, bind(policy, data.problem), judge)
-    costs = RunCosts(data)
     seed = int(np.random.SeedSequence(random_state).generate_state(1, np.uint64)[0])
-    for table in walk_rows(ground, None, bound_options(walk, data), seed, n_jobs):
-        costs.add(table)
-    return costs.outcome(row_identity(data), confidence).estimates
+    runs = run_costs(walk_rows(ground, None, walk_options(walk, data), seed, n_jobs), data)
+    return RunAverage(data, runs, np.ones(len(data))).outcome(data.identity, confidence).estimates

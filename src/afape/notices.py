@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import sys
+import warnings
+from types import FrameType
+
 __all__ = [
     "AfapeWarning",
     "ClippedWeightsWarning",
@@ -13,6 +17,7 @@ __all__ = [
     "SupportWarning",
     "UnrecordedColumnWarning",
     "ValueFallbackWarning",
+    "warn",
 ]
 
 
@@ -54,3 +59,13 @@ class InterruptedBootstrapWarning(AfapeWarning):
 
 class UnrecordedColumnWarning(AfapeWarning):
     """A column has no recorded value at all, so there is no mean to impute."""
+
+
+def warn(message: str, category: type[AfapeWarning]) -> None:
+    """Warn at the line of the user's code that called into the package."""
+    level, frame = 1, sys._getframe()
+    package = __name__.partition(".")[0]
+    caller: FrameType | None = frame
+    while caller is not None and caller.f_globals.get("__name__", "").partition(".")[0] == package:
+        level, caller = level + 1, caller.f_back
+    warnings.warn(message, category, stacklevel=level)

@@ -9,8 +9,9 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from .estimators import TARGETS, Bounds, Estimate, Outcome, Support
-from .estimators.advice import percent
+from .diagnostics.support import Support
+from .diagnostics.words import percent
+from .estimators import TARGETS, Bounds, Choice, Estimate, Outcome
 
 __all__ = ["Evaluation", "NotEstimableError"]
 
@@ -50,6 +51,7 @@ class Evaluation:
     missingness: str
     confidence: float
     assumption: tuple[str, ...] = ()
+    choices: tuple[Choice, ...] = ()  # method and propensity of every estimator
 
     def __getitem__(self, estimator: str) -> dict[str, Estimate]:
         if estimator not in self.outcomes:
@@ -80,14 +82,14 @@ class Evaluation:
                         "target": target,
                         "estimate": np.nan if estimate is None else estimate.value,
                         "std_error": np.nan if estimate is None else estimate.std_error,
-                        "bound_lower": estimate.lower if isinstance(estimate, Bounds) else np.nan,
-                        "bound_upper": estimate.upper if isinstance(estimate, Bounds) else np.nan,
+                        "bound_lower": estimate.bound_lower if isinstance(estimate, Bounds) else np.nan,
+                        "bound_upper": estimate.bound_upper if isinstance(estimate, Bounds) else np.nan,
                         "lower": low,
                         "upper": high,
                         "ess": outcome.ess,
                         "normalizer": outcome.normalizer,
                         "clipped": outcome.clipped,
-                        "error": "" if estimate is None else outcome.error,
+                        "error_method": "" if estimate is None else outcome.error_method,
                         "note": _note(outcome),
                     }
                 )

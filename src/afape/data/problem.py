@@ -4,14 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import cached_property
 from numbers import Real
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from ..arrays import Bools, Floats, Ints
+from ..arrays import Bools, Floats, Ints, positions_of
 
 __all__ = ["Problem"]
 
@@ -39,6 +38,19 @@ class Problem:
         Columns in which a blank *means* something, such as ``{"MechVent": 0}``: filled with that value, and
         recorded.
 
+    Attributes
+    ----------
+    group_names : tuple of str
+        Names of the groups, in action order.
+    feature_columns : tuple of str
+        Columns of all groups, in group order, before categorical ones are encoded.
+    n_groups : int
+        Number of groups G; also the index of the stop action.
+    prices : ndarray of shape (G,)
+        Price of each group, 0 for free ones.
+    free : ndarray of bool, shape (G,)
+        Which groups are revealed before the first decision.
+
     Examples
     --------
     >>> problem = Problem(
@@ -55,11 +67,22 @@ class Problem:
     classes: Sequence[Any] | None = None
     categories: Mapping[str, Sequence[Any] | None] = field(default_factory=dict)
     blank_means: Mapping[str, Any] = field(default_factory=dict)
+    group_names: tuple[str, ...] = field(init=False, repr=False)
+    feature_columns: tuple[str, ...] = field(init=False, repr=False)
+    n_groups: int = field(init=False, repr=False)
+    prices: Floats = field(init=False, repr=False)
+    free: Bools = field(init=False, repr=False)
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "groups", _checked_groups(self.groups))
         object.__setattr__(self, "costs", _checked_costs(self.costs, self.groups))
         object.__setattr__(self, "misclassification_cost", _checked_cost(self.misclassification_cost))
+        object.__setattr__(self, "group_names", tuple(self.groups))
+        object.__setattr__(self, "feature_columns", tuple(c for columns in self.groups.values() for c in columns))
+        object.__setattr__(self, "n_groups", len(self.groups))
+        prices = np.array([self.costs.get(name, 0.0) for name in self.groups], dtype=float)
+        object.__setattr__(self, "prices", prices)
+        object.__setattr__(self, "free", np.asarray(prices == 0.0))
         for argument in ("categories", "blank_means"):
             if not isinstance(getattr(self, argument), Mapping):
                 given = type(getattr(self, argument)).__name__
@@ -81,43 +104,9 @@ class Problem:
         if self.classes is not None:
             _check_classes(self.classes, np.asarray(self.misclassification_cost))
 
-    @cached_property
-    def group_names(self) -> tuple[str, ...]:
-        """Names of the groups, in action order."""
-        return tuple(self.groups)
-
-    @cached_property
-    def feature_columns(self) -> tuple[str, ...]:
-        """Columns of all groups, in group order, before categorical ones are encoded."""
-        return tuple(column for columns in self.groups.values() for column in columns)
-
-    @property
-    def n_groups(self) -> int:
-        """Number of groups G; also the index of the stop action."""
-        return len(self.groups)
-
-    @cached_property
-    def prices(self) -> Floats:
-        """Price of each group, 0 for free ones."""
-        return np.array([self.costs.get(name, 0.0) for name in self.groups], dtype=float)
-
-    @cached_property
-    def free(self) -> Bools:
-        """Which groups are revealed before the first decision."""
-        return np.asarray(self.prices == 0.0)
-
     def group_index(self, names: Sequence[str], argument: str) -> Ints:
         """Positions of the named groups; ``argument`` is the one to blame for an unknown name."""
-        if isinstance(names, str):
-            raise TypeError(f"{argument!r} must be a list of group names, but is the text {names!r}.")
-        for name in names:
-            if name not in self.groups:
-                raise ValueError(
-                    f"{argument!r} must name groups, but {name!r} is none. The groups are {list(self.group_names)}."
-                )
-        if len(set(names)) < len(names):
-            raise ValueError(f"{argument!r} must name each group once, but has duplicates: {list(names)}.")
-        return np.array([self.group_names.index(name) for name in names], dtype=np.intp)
+        return positions_of(names, self.group_names, argument)
 
     def cost_matrix(self, n_classes: int) -> Floats:
         """Misclassification cost indexed ``[true, predicted]``."""

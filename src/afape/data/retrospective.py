@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+import hashlib
 import uuid
-import warnings
 from collections.abc import Sequence
 from typing import Any
 
@@ -13,7 +13,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from ..arrays import Bools, Floats, Ints, every, units_of
-from ..notices import PartialGroupWarning
+from ..notices import PartialGroupWarning, warn
 from .encoding import declared_levels, encode_column, encode_labels, plain_values
 from .problem import Problem
 
@@ -45,6 +45,8 @@ class Retrospective:
         Codes into ``classes``.
     classes : ndarray
         Labels as the user wrote them, in the order of their codes.
+    costs : ndarray of shape (K, K)
+        Misclassification cost indexed ``[true, predicted]``.
     columns : tuple of str
         Names of the d columns of ``values``.
     column_group : ndarray of int, shape (d,)
@@ -73,6 +75,7 @@ class Retrospective:
     classes: NDArray[Any]
     columns: tuple[str, ...]
     column_group: Ints
+    costs: Floats
     source_column: Ints
     cluster: Ints | None
     partial: dict[str, int]
@@ -97,6 +100,7 @@ class Retrospective:
             labels, positions = labels[labelled], positions[labelled]
         _check_classes(labels, classes, problem)
         self.problem, self.labels, self.classes = problem, labels, classes
+        self.costs = problem.cost_matrix(len(classes))
         self._encode_features(table)
         self.cluster = None if cluster is None else _cluster_codes(table[cluster])
         self.source, self.positions = uuid.uuid4().hex, positions
@@ -135,11 +139,10 @@ class Retrospective:
         self.values = np.where(self.recorded[:, self.column_group], values, np.nan)
         if self.partial:
             told = ", ".join(f"{group!r} in {count}" for group, count in self.partial.items())
-            warnings.warn(
+            warn(
                 f"Groups recorded only in part count as not recorded: {told} of {len(table)} rows. Split the "
                 "group if its columns are measured separately, or declare 'blank_means' if a blank has a meaning.",
                 PartialGroupWarning,
-                stacklevel=3,
             )
 
     def _freeze(self) -> None:
@@ -163,14 +166,14 @@ class Retrospective:
         return every(self.recorded)
 
     @property
+    def identity(self) -> str:
+        """Which rows these are, so that only estimates on the same rows are compared."""
+        return f"{self.source}:{hashlib.sha1(self.positions.tobytes()).hexdigest()}"
+
+    @property
     def always_recorded(self) -> Bools:
         """Groups that every row records."""
         return np.asarray(self.recorded.all(axis=0))
-
-    @property
-    def costs(self) -> Floats:
-        """Misclassification cost indexed ``[true, predicted]``."""
-        return self.problem.cost_matrix(len(self.classes))
 
     def take(self, rows: NDArray[Any]) -> Retrospective:
         """Rows by position or mask, with the same encoding."""

@@ -1,35 +1,23 @@
-"""Estimators: each reduces the walk's tables to estimates with influence values."""
+"""Estimators: each reduces the fitted object to estimates with influence values; the catalogue lists them."""
 
-from .bounds import BoundedEstimator, Bounds, bounded_values
-from .dm import DirectMethod
-from .drl import DoublyRobust
-from .endings import Endings
+from .bounds import BoundedReduction, Bounds
+from .catalogue import METHODS, Choice, Method
 from .estimate import TARGETS, Estimate, Outcome
-from .ipw import InverseProbability
-from .mi import ImputedEstimate, MultipleImputation, rubin_covariance
-from .plain import RunCosts
-from .support import Support, SupportReduction
-from .weighted import WeightedEstimator
-from .weights import View, WeightedStates
+from .mi import ImputedEstimate, rubin_covariance
+from .plain import RunAverage
+from .reduction import Reduced
 
 __all__ = [
+    "METHODS",
     "TARGETS",
-    "BoundedEstimator",
+    "BoundedReduction",
     "Bounds",
-    "DirectMethod",
-    "DoublyRobust",
-    "Endings",
+    "Choice",
     "Estimate",
     "ImputedEstimate",
-    "InverseProbability",
-    "MultipleImputation",
+    "Method",
     "Outcome",
-    "RunCosts",
-    "Support",
-    "SupportReduction",
-    "View",
-    "WeightedEstimator",
-    "WeightedStates",
-    "bounded_values",
+    "Reduced",
+    "RunAverage",
     "rubin_covariance",
 ]

@@ -1,4 +1,4 @@
-"""Bounds in place of an estimate, where the records cannot carry all of the policy."""
+"""Bounds in place of an estimate, where the records do not support all of the policy."""
 
 from __future__ import annotations
 
@@ -8,14 +8,14 @@ from statistics import NormalDist
 
 import numpy as np
 
-from ..arrays import Floats
-from ..walk import WalkTable
-from .endings import Endings
-from .estimate import TARGETS, Estimate, Outcome, check_confidence
-from .weighted import Formula, WeightedEstimator
-from .weights import View, WeightedStates
+from ..arrays import Floats, check_confidence
+from ..nuisance.fitted import Evidence
+from ..nuisance.weights import View
+from .estimate import Estimate, Outcome
+from .reduction import Reduced
+from .weighted import Flows, why_nothing
 
-__all__ = ["BoundedEstimator", "Bounds", "bounded", "bounded_values"]
+__all__ = ["BoundedReduction", "Bounds"]
 
 
 _UNKNOWN = Estimate(float("nan"), None)
@@ -59,12 +59,12 @@ class Bounds(Estimate):
         )
 
     @property
-    def lower(self) -> float:
+    def bound_lower(self) -> float:
         """Estimated lower bound."""
         return self.least.value
 
     @property
-    def upper(self) -> float:
+    def bound_upper(self) -> float:
         """Estimated upper bound."""
         return self.largest.value
 
@@ -79,8 +79,8 @@ class Bounds(Estimate):
         if kind == "bootstrap-percentile":
             return self.least.interval(level, kind)[0], self.largest.interval(level, kind)[1]
         errors = [_half_width(e, kind) for e in (self.least, self.largest)]
-        c = _critical(level, self.upper - self.lower, max(errors))
-        return self.lower - c * errors[0], self.upper + c * errors[1]
+        c = _critical(level, self.bound_upper - self.bound_lower, max(errors))
+        return self.bound_lower - c * errors[0], self.bound_upper + c * errors[1]
 
     def with_replicates(self, of: Callable[[str], Floats], target: str, draws: str) -> Bounds:
         """The same, with bootstrap replicates of both bounds."""
@@ -123,7 +123,7 @@ class Bounds(Estimate):
             if np.isnan(low)
             else f"{100 * self.confidence:g} % interval {low:.6g} to {high:.6g}"
         )
-        return f"Bounds({self.lower:.6g} to {self.upper:.6g}, {tail}, {100 * self.unsupported:.2g} % unsupported)"
+        return f"Bounds({self.bound_lower:.6g} to {self.bound_upper:.6g}, {tail}, {100 * self.unsupported:.2g} % unsupported)"
 
 
 def _either(a: Estimate, b: Estimate) -> float:
@@ -150,76 +150,58 @@ def _critical(level: float, width: float, error: float) -> float:
     return high
 
 
-def bounded(least: Outcome, largest: Outcome, unsupported: float) -> Outcome:
-    """Put the outcomes of both bounds together."""
-    if least.reason or largest.reason:
-        return replace(least, estimates={}, reason=least.reason or largest.reason)
-    estimates: dict[str, Estimate] = {
-        t: Bounds.between(least.estimates[t], largest.estimates[t], unsupported) for t in least.estimates
-    }
-    return replace(least, estimates=estimates, unsupported=unsupported)
-
-
-def bounded_values(least: dict[str, float], largest: dict[str, float]) -> dict[str, float]:
-    """Values of a replicate; the middle stands for the target, so that a lost replicate shows."""
-    out = {t: (least[t] + largest[t]) / 2 for t in TARGETS}
-    for t in TARGETS:
-        out |= {f"{t} least": least[t], f"{t} largest": largest[t]}
-    return out
-
-
-class BoundedEstimator:
-    """A weighted estimator that answers with bounds: one formula with the least, one with the largest cost.
+@dataclass(frozen=True, eq=False)
+class BoundedReduction:
+    """The least and the largest answer of any method, where runs want sets that the records do not support.
 
     Parameters
     ----------
-    least, largest : WeightedEstimator
-        In the same view, which leaves out unsupported states; their formulas have `Endings`.
-    endings : Endings
-        Of either.
+    least, largest : Reduced
+        Answers of the method with the runs into unsupported sets at their least and at their largest cost.
+    evidence : Evidence
+        What either of them read.
     """
 
-    def __init__(self, least: WeightedEstimator, largest: WeightedEstimator, endings: Endings) -> None:
-        self.least, self.largest, self.endings = least, largest, endings
-        self.stopped = self.lost = 0.0
+    least: Reduced
+    largest: Reduced
+    evidence: Evidence
 
     @property
-    def view(self) -> View:
-        """The view of both."""
-        return self.least.view
-
-    @property
-    def parts(self) -> tuple[WeightedEstimator, ...]:
-        """Both bounds."""
-        return self.least, self.largest
-
-    def add(self, table: WalkTable, weighted: WeightedStates) -> None:
-        """Add the states of a chunk."""
-        self.least.add(table, weighted)
-        self.largest.add(table, weighted)
-        ends, lines = self.endings.of(table), weighted.lines
-        weight = weighted.weight * self.least.row_weight[table.row[lines]]
-        stops = np.where(ends.whole, 0.0, table.stop_flow)[lines]
-        self.stopped += float(weight @ stops)
-        self.lost += float(weight @ ends.flow[lines])
-
-    def replicate(self, table: WalkTable, view: View, row_weight: Floats, *formulas: Formula) -> dict[str, float]:
-        """Values of both bounds with other weights of rows and states."""
-        least, largest = (
-            part.replicate(table, view, row_weight, formula) for part, formula in zip(self.parts, formulas, strict=True)
-        )
-        return bounded_values(least, largest)
+    def values(self) -> dict[str, float]:
+        """Values of both bounds; the middle stands for the target, so that a lost replicate shows."""
+        least, largest = self.least.values, self.largest.values
+        out = {t: (least[t] + largest[t]) / 2 for t in least}
+        for t in least:
+            out |= {f"{t} least": least[t], f"{t} largest": largest[t]}
+        return out
 
     def outcome(self, rows: str, confidence: float) -> Outcome:
-        """Bounds for the three targets; no answer where no row at all has a say."""
-        outcome = self.least.outcome(rows, confidence)
-        unsupported = self.lost / self.least.row_weight.sum()
-        if self.stopped <= 0 and self.view.adjust.all():  # bounds that know nothing but labels and prices
-            return Outcome({}, reason=self._why_nothing(), unsupported=unsupported)
-        return bounded(outcome, self.largest.outcome(rows, confidence), unsupported)
+        """Bounds of every target; no answer where no row at all can be used."""
+        data, view = self.evidence.data, self.evidence.view
+        assert view is not None
+        stopped, unsupported = self._shares(view)
+        if stopped <= 0 and view.adjust.all():  # bounds that know nothing but labels and prices
+            few = f"too few rows have every group recorded ({int(data.complete.sum())} of {len(data)})"
+            reason = few if data.complete.any() else why_nothing(view)
+            return Outcome({}, reason=reason, unsupported=unsupported)
+        least, largest = (part.outcome(rows, confidence) for part in (self.least, self.largest))
+        if least.reason or largest.reason:
+            return replace(least, estimates={}, reason=least.reason or largest.reason)
+        estimates: dict[str, Estimate] = {
+            t: Bounds.between(least.estimates[t], largest.estimates[t], unsupported) for t in least.estimates
+        }
+        return replace(least, estimates=estimates, unsupported=unsupported)
 
-    def _why_nothing(self) -> str:
-        data = self.least.data
-        if data.complete.any():
-            return f"too few rows have every group recorded ({int(data.complete.sum())} of {len(data)})"
-        return self.least.why_nothing()
+    def _shares(self, view: View) -> tuple[float, float]:
+        """Share of the runs that stop by themselves, and that end because the next set is unsupported."""
+        evidence, row_weight = self.evidence, self.evidence.fitted.row_weight
+        assert evidence.ends is not None
+        stopped = ended = 0.0
+        for table in evidence.fitted.tables:
+            weighted = view.weigh(table)
+            flows = Flows(table, evidence.data.problem.prices, evidence.ends.of(table))
+            weight = np.zeros(len(table.row))
+            weight[weighted.lines] = weighted.weight * row_weight[table.row[weighted.lines]]
+            stopped += float(weight @ flows.own)
+            ended += float(weight @ flows.ended)
+        return stopped / row_weight.sum(), ended / row_weight.sum()

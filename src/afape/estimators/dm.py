@@ -2,19 +2,35 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+from functools import cached_property
+
 import numpy as np
 
-from ..arrays import Floats
-from ..data import Retrospective
-from ..nuisance.values import ACQUISITION, MISCLASSIFICATION, TableValues
+from ..arrays import Floats, effective_size, standard_error
+from ..nuisance.fitted import Evidence
+from ..nuisance.values.induction import ACQUISITION, MISCLASSIFICATION
+from ..nuisance.weights import View, WeightedStates
 from ..walk import WalkTable
-from .bounds import bounded
-from .estimate import Estimate, Outcome, effective_size
-from .weights import View
+from .estimate import Estimate, Outcome
+from .reduction import nothing
 
-__all__ = ["DirectMethod"]
+__all__ = ["DirectMethod", "direct_method"]
+
+_NO_ERROR = "none without bootstrap"
 
 
+def direct_method(evidence: Evidence) -> DirectMethod:
+    """DM in whatever view the evidence is seen in."""
+    table, view, values = evidence.fitted.table, evidence.view, evidence.values
+    assert table is not None
+    assert view is not None
+    assert values is not None
+    starts = np.flatnonzero(table.depth == 0)
+    return DirectMethod(evidence, view, table.at_depth_zero(), values.state[starts])
+
+
+@dataclass(frozen=True, eq=False)
 class DirectMethod:
     r"""Mean over all rows of V(root) (von Kleist et al. 2023, estimator DM-Semi).
 
@@ -24,75 +40,80 @@ class DirectMethod:
 
     Theory gives no influence values here: the error of the regressions does not average out, so standard errors
     and intervals come from the refitting bootstrap alone.
+
+    Parameters
+    ----------
+    evidence : Evidence
+        Records and row weights.
+    view : View
+        Weights of the starts, where there is something to adjust for.
+    roots : WalkTable
+        Where rows start.
+    start_values : ndarray of shape (m, 2)
+        Their values.
     """
 
-    def __init__(
-        self,
-        data: Retrospective,
-        table: WalkTable,
-        view: View,
-        normalize: bool = True,
-        row_weight: Floats | None = None,
-    ) -> None:
-        self.data, self.view, self.normalize = data, view, normalize
-        self.roots = table.at_depth_zero()
-        self.lines = np.flatnonzero(table.depth == 0)
-        self.row_weight = np.ones(len(data)) if row_weight is None else row_weight
+    evidence: Evidence
+    view: View
+    roots: WalkTable
+    start_values: Floats
 
-    def _weights(self, view: View, row_weight: Floats) -> Floats:
+    @property
+    def _adjusted(self) -> bool:
+        return bool(self.view.adjust.any())
+
+    @cached_property
+    def _weighted(self) -> WeightedStates:
+        return self.view.weigh(self.roots)
+
+    @cached_property
+    def _weights(self) -> Floats:
         """Weight of each row's start, times that of the row."""
-        rows = self.roots.row
-        if not view.adjust.any():
-            return row_weight[rows]
-        weighted = view.weigh(self.roots)
+        row_weight, rows = self.evidence.fitted.row_weight, self.roots.row
+        if not self._adjusted:
+            return np.asarray(row_weight[rows])
         out = np.zeros(len(rows))
-        out[weighted.lines] = weighted.weight * row_weight[rows[weighted.lines]]
+        lines = self._weighted.lines
+        out[lines] = self._weighted.weight * row_weight[rows[lines]]
         return out
 
-    def replicate(self, values: TableValues, row_weight: Floats, view: View | None = None) -> dict[str, float]:
-        """Values of the targets with these row weights."""
-        weight = self._weights(view or self.view, row_weight)
-        total = weight.sum() if self.normalize else row_weight.sum()
+    @cached_property
+    def values(self) -> dict[str, float]:
+        """Mean value of the starts."""
+        weight = self._weights
+        total = weight.sum() if self.evidence.recipe.normalize else self.evidence.fitted.row_weight.sum()
         if not np.isfinite(total) or total <= 0:
-            return dict.fromkeys(("acquisition", "misclassification", "total"), float("nan"))
-        mean = weight @ values.state[self.lines] / total
+            return nothing()
+        mean = weight @ self.start_values / total
         paid, wrong = float(mean[ACQUISITION]), float(mean[MISCLASSIFICATION])
         return {"acquisition": paid, "misclassification": wrong, "total": paid + wrong}
 
-    def bounds(
-        self, least: TableValues, largest: TableValues, unsupported: float, rows: str, confidence: float
-    ) -> Outcome:
-        """Bounds, from action values in which runs into unsupported sets cost the least and the most."""
-        low, high = (self.outcome(values, rows, confidence) for values in (least, largest))
-        return bounded(low, high, unsupported)
-
-    def outcome(self, values: TableValues, rows: str, confidence: float) -> Outcome:
+    def outcome(self, rows: str, confidence: float) -> Outcome:
         """Estimates without standard errors; the bootstrap adds them."""
-        found = self.replicate(values, self.row_weight)
-        if not self.view.adjust.any():
-            estimates = self._estimates(found, rows, confidence)
-            ess = float((self.row_weight > 0).sum())
-            return Outcome(estimates, ess=ess, normalizer=1.0, error="none without bootstrap")
-        if self.view.refusal:
-            return Outcome({}, reason=self.view.refusal)
-        weighted = self.view.weigh(self.roots)
-        if not np.isfinite(weighted.weight).all():
-            return Outcome({}, reason="a row has what is to adjust for at probability 0; raise 'min_propensity'")
-        if np.isnan(found["total"]):
-            return Outcome({}, reason="no row has everything to adjust for recorded")
-        final = np.zeros(len(self.data))
-        final[self.roots.row] = self._weights(self.view, self.row_weight)
-        used = self.row_weight > 0
-        cluster = None if self.data.cluster is None else self.data.cluster[used]
+        data, row_weight = self.evidence.data, self.evidence.fitted.row_weight
+        estimates = {t: Estimate(v, None, data.cluster, rows, confidence) for t, v in self.values.items()}
+        used = row_weight > 0
+        if not self._adjusted:
+            return Outcome(estimates, ess=float(used.sum()), normalizer=1.0, error_method=_NO_ERROR)
+        if self._reason:
+            return Outcome({}, reason=self._reason)
+        final = np.zeros(len(data))
+        final[self.roots.row] = self._weights
+        cluster = None if data.cluster is None else data.cluster[used]
         return Outcome(
-            self._estimates(found, rows, confidence),
+            estimates,
             ess=effective_size(final[used], cluster),
-            normalizer=float(final.sum() / self.row_weight.sum()),
-            normalizer_error=Estimate(1.0, final[used] - final[used].mean(), cluster).std_error,
-            clipped=int(weighted.clipped.sum()),
-            largest_weight=float(weighted.weight.max()),
-            error="none without bootstrap",
+            normalizer=float(final.sum() / row_weight.sum()),
+            normalizer_error=standard_error(final[used] - final[used].mean(), cluster),
+            clipped=int(self._weighted.clipped.sum()),
+            largest_weight=float(self._weighted.weight.max()),
+            error_method=_NO_ERROR,
         )
 
-    def _estimates(self, found: dict[str, float], rows: str, confidence: float) -> dict[str, Estimate]:
-        return {t: Estimate(v, None, self.data.cluster, rows, confidence) for t, v in found.items()}
+    @property
+    def _reason(self) -> str:
+        if self.view.refusal:
+            return self.view.refusal
+        if not np.isfinite(self._weighted.weight).all():
+            return "a row has what is to adjust for at probability 0; raise 'min_propensity'"
+        return "no row has everything to adjust for recorded" if np.isnan(self.values["total"]) else ""

@@ -5,14 +5,20 @@ from __future__ import annotations
 import numpy as np
 
 from ..arrays import Floats, tally
-from ..nuisance.values import ACQUISITION, MISCLASSIFICATION, TableValues
+from ..nuisance.fitted import Evidence
+from ..nuisance.values.induction import ACQUISITION, MISCLASSIFICATION, TableValues
 from ..walk import WalkTable
-from .endings import Endings
-from .weighted import REACH, STOP, mean_weight_before
+from .weighted import REACH, STOP, Flows, WeightedSums, mean_weight_before, weighted_sums
 
-__all__ = ["DoublyRobust"]
+__all__ = ["DoublyRobust", "doubly_robust"]
 
 _VALUE, _ARRIVE, _WRONG = (2, 3), (4, 5), 6  # V of both targets, corrections on arrival, correction of a stop
+
+
+def doubly_robust(evidence: Evidence) -> WeightedSums:
+    """DRL in whatever view the evidence is seen in."""
+    assert evidence.values is not None
+    return weighted_sums(evidence, DoublyRobust(evidence.values, evidence.recipe.normalize))
 
 
 class DoublyRobust:
@@ -32,35 +38,29 @@ class DoublyRobust:
         Q and V of the walk's table.
     normalize : bool
         Whether to divide.
-    endings : Endings, optional
-        What runs cost, at the least or at the most, that want an unsupported set; ``values`` must contain it.
     """
 
     n_quantities = 7
 
-    def __init__(self, values: TableValues, normalize: bool = True, endings: Endings | None = None) -> None:
-        self.values, self.normalize, self.endings = values, normalize, endings
+    def __init__(self, values: TableValues, normalize: bool = True) -> None:
+        self.values, self.normalize = values, normalize
 
-    def quantities(self, table: WalkTable) -> Floats:
-        """Flows, V and corrections in every state; what an edge corrects is booked where it leads."""
-        values = self.values
-        n = len(table.row)
+    def quantities(self, table: WalkTable, flows: Flows) -> Floats:
+        """Flows, V and corrections in every state; what an edge corrects is booked where it leads.
+
+        V of a state holds the cost of runs that end there because the next set is unsupported, so that nothing is left
+        to correct for them.
+        """
+        values, n = self.values, len(table.row)
         out = np.zeros((n, 7))
-        out[:, REACH], out[:, STOP] = table.reach, table.stop_flow
+        out[:, REACH], out[:, STOP] = flows.reach, flows.stop
         arrived = np.flatnonzero(table.edge_child >= 0)
         child, flow = table.edge_child[arrived], table.edge_flow[arrived]
         for target in (ACQUISITION, MISCLASSIFICATION):
-            out[:, _VALUE[target]] = table.reach * values.state[:, target]
+            out[:, _VALUE[target]] = flows.reach * values.state[:, target]
             # c_a - Q_{S,a}: the price cancels, what is left is the cost to go after the edge
             out[:, _ARRIVE[target]] = tally(child, -flow * values.edge[arrived, target], n)
-        out[:, _WRONG] = np.where(table.stop_flow > 0, table.stop_flow * (table.cost - values.stop), 0.0)
-        if self.endings is not None:  # their value is known, so that V holds it already and nothing is left to correct
-            ends = self.endings.of(table)
-            out[ends.whole] = 0.0
-            out[ends.whole, REACH] = 1.0
-            out[:, STOP] += ends.flow
-            out[ends.whole, _VALUE[ACQUISITION]] = ends.price[ends.whole]
-            out[ends.whole, _VALUE[MISCLASSIFICATION]] = ends.cost[ends.whole]
+        out[:, _WRONG] = np.where(flows.own > 0, flows.own * (table.cost - values.stop), 0.0)
         return out
 
     def linearise(self, mean: Floats) -> tuple[dict[str, float], dict[str, Floats]]:

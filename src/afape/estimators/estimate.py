@@ -4,14 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from numbers import Real
 
 import numpy as np
 from scipy.special import stdtrit
 
-from ..arrays import Floats, Ints, tally, units_of
+from ..arrays import Floats, Ints, check_confidence, cluster_sums, effective_size, standard_error
 
-__all__ = ["TARGETS", "Estimate", "Outcome", "check_confidence", "cluster_sums", "effective_size"]
+__all__ = ["TARGETS", "Estimate", "Outcome"]
 
 TARGETS = ("acquisition", "misclassification", "total")
 
@@ -54,11 +53,7 @@ class Estimate:
         """Standard error: from the influence values, or from the replicates where there are none."""
         if self.influence is None:
             return self.bootstrap_std_error
-        sums = cluster_sums(self.influence, self.cluster)
-        m = len(sums)
-        if m < 2:
-            return float("nan")
-        return float(np.sqrt((sums**2).sum() * m / (m - 1)) / len(self.influence))
+        return standard_error(self.influence, self.cluster)
 
     @property
     def degrees_of_freedom(self) -> float:
@@ -109,6 +104,16 @@ class Estimate:
         )
         half = float(stdtrit(freedom, 0.5 + level / 2)) * error
         return self.value - half, self.value + half
+
+    @property
+    def lower(self) -> float:
+        """Lower end of the interval at the default level."""
+        return self.interval()[0]
+
+    @property
+    def upper(self) -> float:
+        """Upper end of the interval at the default level."""
+        return self.interval()[1]
 
     def with_replicates(self, of: Callable[[str], Floats], target: str, draws: str) -> Estimate:
         """The same, with the bootstrap replicates of its target."""
@@ -162,29 +167,9 @@ class Outcome:
     normalizers: tuple[float, ...] = ()  # mean weight before each decision
     clipped: int = 0
     largest_weight: float = float("nan")
-    error: str = "influence"  # how the standard error came about
+    error_method: str = "influence"  # how the standard error came about
     reason: str = ""  # why there is no estimate
     caveat: str = ""  # what the estimate rests on beyond the assumption
     replicates: int = 0  # bootstrap replicates drawn
     lost: int = 0  # of these, replicates that lost a set or a class that the estimate needs
     unsupported: float = 0.0  # share of the policy's runs behind bounds
-
-
-def cluster_sums(values: Floats, cluster: Ints | None) -> Floats:
-    """Sum of the values in each cluster, or the values themselves where every row stands alone."""
-    if cluster is None:
-        return values
-    return tally(units_of(len(values), cluster), values, 0)
-
-
-def effective_size(weight: Floats, cluster: Ints | None) -> float:
-    """Kish's effective sample size, of rows or of clusters: sum squared over sum of squares."""
-    sums = cluster_sums(weight, cluster)
-    return float(sums.sum() ** 2 / (sums**2).sum())
-
-
-def check_confidence(confidence: float) -> float:
-    """Refuse a level outside (0, 1)."""
-    if not isinstance(confidence, Real) or not 0 < confidence < 1:
-        raise ValueError(f"'confidence' must lie strictly between 0 and 1, but is {confidence!r}.")
-    return confidence

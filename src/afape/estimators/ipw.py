@@ -4,14 +4,20 @@ from __future__ import annotations
 
 import numpy as np
 
-from ..arrays import Floats, tally
-from ..walk import FREE, WalkTable
-from .endings import Endings
-from .weighted import REACH, STOP, mean_weight_before
+from ..arrays import Floats
+from ..nuisance.fitted import Evidence
+from ..walk import WalkTable
+from .weighted import REACH, STOP, Flows, WeightedSums, mean_weight_before, weighted_sums
 
-__all__ = ["InverseProbability"]
+__all__ = ["InverseProbability", "inverse_probability"]
 
 _PRICE, _COST = 2, 3
+
+
+def inverse_probability(evidence: Evidence) -> WeightedSums:
+    """IPW in whatever view the evidence is seen in."""
+    recipe = evidence.recipe
+    return weighted_sums(evidence, InverseProbability(recipe.normalize, recipe.acquisition_weight))
 
 
 class InverseProbability:
@@ -27,54 +33,20 @@ class InverseProbability:
 
     Parameters
     ----------
-    prices : ndarray of shape (G,)
-        Price of each group.
     normalize : bool
         Whether to divide.
     acquisition_weight : {"before", "after"}
         Weight of a price.
-    endings : Endings, optional
-        What runs cost, at the least or at the most, that want an unsupported set; they count as stopped there.
     """
 
     n_quantities = 4
 
-    def __init__(
-        self,
-        prices: Floats,
-        normalize: bool = True,
-        acquisition_weight: str = "before",
-        endings: Endings | None = None,
-    ) -> None:
-        self.endings = endings
-        self.prices, self.normalize, self.acquisition_weight = prices, normalize, acquisition_weight
-        self._last: tuple[WalkTable, Floats] | None = None
+    def __init__(self, normalize: bool = True, acquisition_weight: str = "before") -> None:
+        self.normalize, self.acquisition_weight = normalize, acquisition_weight
 
-    def quantities(self, table: WalkTable) -> Floats:
+    def quantities(self, table: WalkTable, flows: Flows) -> Floats:
         """Flows, price of the decision and cost of stopping in every state."""
-        if self._last is None or self._last[0] is not table:  # replicates ask about the same table again
-            self._last = table, self._quantities(table)
-        return self._last[1]
-
-    def _quantities(self, table: WalkTable) -> Floats:
-        out = np.empty((len(table.row), 4))
-        out[:, REACH], out[:, STOP] = table.reach, table.stop_flow
-        out[:, _COST] = np.where(table.stop_flow > 0, table.stop_flow * table.cost, 0.0)
-        if self.acquisition_weight == "before":
-            out[:, _PRICE] = table.reach * table.price
-        else:  # paid on arrival, at the weight of the set that the edge leads to
-            arrived = table.edge_child >= 0
-            price = np.where(table.edge_group == FREE, 0.0, self.prices[table.edge_group])
-            paid = (table.edge_flow * price)[arrived]
-            out[:, _PRICE] = tally(table.edge_child[arrived], paid, len(table.row))
-        if self.endings is not None:
-            ends = self.endings.of(table)
-            out[ends.whole] = 0.0
-            out[ends.whole, REACH] = 1.0
-            out[:, STOP] += ends.flow
-            out[:, _COST] += ends.cost
-            out[:, _PRICE] += ends.price if self.acquisition_weight == "before" else ends.price + ends.paid
-        return out
+        return np.column_stack([flows.reach, flows.stop, flows.price(self.acquisition_weight), flows.cost])
 
     def linearise(self, mean: Floats) -> tuple[dict[str, float], dict[str, Floats]]:
         """Value of each target, and its derivative in the means."""

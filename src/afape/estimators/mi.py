@@ -2,22 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
 from scipy.special import stdtrit
 
-from ..agents.policy import Policy
-from ..arrays import Floats
-from ..classifiers import Classifier
-from ..data import Retrospective
-from ..imputation import Imputations
-from ..walk import Ground, WalkOptions, WalkTable, walk
-from .estimate import Estimate, Outcome, check_confidence, cluster_sums
-from .plain import RunCosts
+from ..arrays import Floats, check_confidence, cluster_sums
+from ..imputation import CompletedRuns
+from ..nuisance.fitted import Evidence
+from .estimate import Estimate, Outcome
+from .plain import RunAverage
+from .reduction import nothing
 
-__all__ = ["ImputedEstimate", "MultipleImputation", "rubin_covariance"]
+__all__ = ["ImputedEstimate", "MultipleImputation", "multiple_imputation", "rubin_covariance"]
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -142,69 +140,51 @@ def _within(estimates: Sequence[ImputedEstimate]) -> Floats:
     return np.asarray(total / n_tables / n_rows**2)
 
 
+@dataclass(frozen=True, eq=False)
 class MultipleImputation:
     """**MI (G-formula)**: run the policy on every completed table, average, pool by Rubin's rules.
 
-    Consistent under MCAR and MAR where the imputer knows p(X_mis | X_obs, Y). Rows that lack nothing are the same
-    in every table and walked once.
+    Consistent under MCAR and MAR where the imputer knows p(X_mis | X_obs, Y).
 
     Parameters
     ----------
-    data : Retrospective
-        Records with gaps.
-    imputations : Imputations
-        Their completed tables.
-    row_weight : ndarray of shape (n,), optional
-        0 for rows that are not averaged over.
+    tables : list of RunAverage
+        The policy's runs on each completed table.
+    identity : str
+        Which completed tables these are.
+    reason : str
+        Why there are none.
     """
 
-    def __init__(self, data: Retrospective, imputations: Imputations, row_weight: Floats | None = None) -> None:
-        self.data, self.imputations, self.row_weight = data, imputations, row_weight
-        used = np.ones(len(data), dtype=bool) if row_weight is None else row_weight > 0
-        self._whole, self._torn = np.flatnonzero(data.complete & used), np.flatnonzero(~data.complete & used)
-        self._costs: list[RunCosts] = []
-        if not imputations.reason:
-            imputations.draw()  # an imputer that fails should do so before the walk
+    tables: list[RunAverage]
+    identity: str
+    reason: str = ""
 
     @property
-    def steps(self) -> int:
-        """Rows to walk."""
-        return 0 if self.imputations.reason else len(self._whole) + len(self.imputations) * len(self._torn)
-
-    def walk(
-        self,
-        policy: Policy,
-        classifier: Classifier,
-        options: WalkOptions,
-        seed: int,
-        n_jobs: int | None,
-        told: Callable[[WalkTable], None],
-    ) -> None:
-        """Walk the complete rows once, and the others in every completed table."""
-        if self.imputations.reason:
-            return
-        data, whole = self.data, RunCosts(self.data, row_weight=self.row_weight)
-        for table in walk(Ground.everything(data, data.values, policy, classifier), self._whole, options, seed, n_jobs):
-            whole.add(table)
-            told(table)
-        for values in self.imputations.tables():
-            costs = RunCosts(data, row_weight=self.row_weight)
-            costs.acquisition, costs.misclassification = whole.acquisition.copy(), whole.misclassification.copy()
-            for table in walk(Ground.everything(data, values, policy, classifier), self._torn, options, seed, n_jobs):
-                costs.add(table)
-                told(table)
-            self._costs.append(costs)
+    def values(self) -> dict[str, float]:
+        """Mean over tables."""
+        if self.reason:
+            return nothing()
+        found = [average.values for average in self.tables]
+        return {target: float(np.mean([values[target] for values in found])) for target in found[0]}
 
     def outcome(self, rows: str, confidence: float) -> Outcome:
         """Pooled estimates; ``ess`` is the number of complete rows that would be as precise for the total."""
-        if self.imputations.reason:
-            return Outcome({}, reason=self.imputations.reason)
-        runs = [costs.outcome(rows, confidence) for costs in self._costs]
-        estimates: dict[str, Estimate] = {
-            target: ImputedEstimate.pooled([run.estimates[target] for run in runs], self.imputations.identity)
+        if self.reason:
+            return Outcome({}, reason=self.reason)
+        runs = [average.outcome(rows, confidence) for average in self.tables]
+        estimates = {
+            target: ImputedEstimate.pooled([run.estimates[target] for run in runs], self.identity)
             for target in runs[0].estimates
         }
         total = estimates["total"]
-        assert isinstance(total, ImputedEstimate)
         share = total.within / total.std_error**2 if total.std_error > 0 else 1.0
-        return Outcome(estimates, ess=runs[0].ess * share, normalizer=1.0, largest_weight=1.0, error="rubin")
+        ess = runs[0].ess * share
+        return Outcome(dict(estimates), ess=ess, normalizer=1.0, largest_weight=1.0, error_method="rubin")
+
+
+def multiple_imputation(evidence: Evidence) -> MultipleImputation:
+    """MI from the runs on completed tables."""
+    runs: CompletedRuns = evidence.fitted.runs["completed"]
+    tables = [RunAverage(evidence.data, table, evidence.fitted.row_weight) for table in runs.tables]
+    return MultipleImputation(tables, runs.identity, runs.reason)

@@ -1,80 +1,72 @@
-"""Plain averages of walks: the truth on complete data, and the baselines that the field reports today."""
+"""Plain averages of runs: the truth on complete data, and the baselines that the field reports today."""
 
 from __future__ import annotations
 
-import numpy as np
+from dataclasses import dataclass
 
-from ..arrays import Bools, Floats, tally
+from ..arrays import Floats
 from ..data import Retrospective
-from ..walk import FREE, WalkTable
+from ..nuisance.fitted import Evidence
+from ..walk import RunCosts
 from .estimate import Estimate, Outcome
+from .reduction import nothing
 
-__all__ = ["RunCosts"]
+__all__ = ["RunAverage", "blocking", "complete_cases", "mean_imputed"]
 
 
-class RunCosts:
-    r"""Expected cost of running a policy in each row, given what is available.
+@dataclass(frozen=True, eq=False)
+class RunAverage:
+    """Average over rows of what a run costs: the truth J on complete data.
 
-    Per row, :math:`\sum_S r_S \sum_a \pi(a|S) c_a` and :math:`\sum_S r_S \pi(stop|S) C_S`. Averaged over rows this is
-
-    - the truth J on complete data,
-    - **Imp-Mean** on data completed with unconditional means,
-    - **Blocking** with the flow of the blocked policy (``blocked=True``),
-    - **CC** over complete rows (``only``).
-
-    All but the first are biased unless nothing is missing, CC unless data are missing completely at random.
+    Parameters
+    ----------
+    data : Retrospective
+        Records.
+    runs : RunCosts
+        Expected cost of each row.
+    used : ndarray of shape (n,)
+        Weight of each row.
     """
 
-    def __init__(
-        self,
-        data: Retrospective,
-        *,
-        blocked: bool = False,
-        only: Bools | None = None,
-        row_weight: Floats | None = None,
-    ) -> None:
-        self.data, self.blocked = data, blocked
-        self.used = np.ones(len(data)) if row_weight is None else row_weight
-        if only is not None:
-            self.used = self.used * only
-        self.acquisition = np.zeros(len(data))
-        self.misclassification = np.zeros(len(data))
+    data: Retrospective
+    runs: RunCosts
+    used: Floats
 
-    def add(self, table: WalkTable) -> None:
-        """Add the states of a chunk."""
-        n = len(self.data)
-        flow = table.blocked_stop_flow if self.blocked else table.stop_flow
-        paid = np.where(flow > 0, flow * table.cost, 0.0)  # C_S is NaN where nobody stops
-        self.misclassification += tally(table.row, paid, n)
-        if self.blocked:
-            price = np.where(table.edge_group == FREE, 0.0, self.data.problem.prices[table.edge_group])
-            price *= table.edge_blocked_flow
-            self.acquisition += tally(table.row[table.edge_state], price, n)
-        else:
-            self.acquisition += tally(table.row, table.reach * table.price, n)
-
-    def _costs(self) -> dict[str, Floats]:
-        return {
-            "acquisition": self.acquisition,
-            "misclassification": self.misclassification,
-            "total": self.acquisition + self.misclassification,
-        }
-
-    def replicate(self, row_weight: Floats) -> dict[str, float]:
-        """Averages with these row weights; NaN where no row is left."""
-        used = self.used * row_weight
-        total = used.sum()
-        return {t: float(used @ cost / total) if total > 0 else float("nan") for t, cost in self._costs().items()}
+    @property
+    def values(self) -> dict[str, float]:
+        """Average of each target; NaN where no row is left."""
+        share = self.used.mean()
+        if share == 0:
+            return nothing()
+        return {t: float((self.used * cost).mean() / share) for t, cost in self.runs.by_target.items()}
 
     def outcome(self, rows: str, confidence: float) -> Outcome:
-        """Averages over all rows, or over those in ``only``."""
-        used = self.used
-        share = used.mean()
+        """Averages with their influence values."""
+        used, share = self.used, self.used.mean()
         if share == 0:
             return Outcome({}, reason="no row has every group recorded")
-        estimates = {}
-        for target, cost in self._costs().items():
-            value = float((used * cost).mean() / share)
-            influence = used * (cost - value) / share
+        estimates, costs = {}, self.runs.by_target
+        for target, value in self.values.items():
+            influence = used * (costs[target] - value) / share
             estimates[target] = Estimate(value, influence, self.data.cluster, rows, confidence)
         return Outcome(estimates, ess=float(used.sum()), normalizer=1.0, largest_weight=1.0)
+
+
+def mean_imputed(evidence: Evidence) -> RunAverage:
+    """**Imp-Mean**: run the policy on data completed with unconditional means; biased unless nothing is missing."""
+    return _average(evidence, "mean-imputed")
+
+
+def blocking(evidence: Evidence) -> RunAverage:
+    """**Blocking**: the policy gets only what was recorded; biased unless nothing is missing."""
+    return _average(evidence, "blocked")
+
+
+def complete_cases(evidence: Evidence) -> RunAverage:
+    """**CC**: average over complete rows; biased unless data are missing completely at random."""
+    average = _average(evidence, "recorded")
+    return RunAverage(average.data, average.runs, average.used * average.data.complete)
+
+
+def _average(evidence: Evidence, walk: str) -> RunAverage:
+    return RunAverage(evidence.data, evidence.fitted.runs[walk], evidence.fitted.row_weight)

@@ -2,22 +2,68 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+from functools import cached_property
 from typing import Protocol
 
 import numpy as np
 
-from ..arrays import Floats, tally
-from ..data import Retrospective
-from ..nuisance import ChainPropensity, StackedScores
-from ..walk import WalkTable
-from ..walk.sets import unique_sets
-from .estimate import TARGETS, Estimate, Outcome, effective_size
-from .weights import View, WeightedStates
+from ..arrays import Floats, effective_size, standard_error, tally, unique_sets
+from ..nuisance.fitted import Evidence
+from ..nuisance.propensity.chain import ChainPropensity, StackedScores
+from ..nuisance.weights import View, WeightedStates
+from ..nuisance.worst_case import Ends
+from ..walk import FREE, WalkTable
+from .estimate import TARGETS, Estimate, Outcome
 
-__all__ = ["REACH", "STOP", "Formula", "WeightedEstimator", "mean_weight_before"]
+__all__ = ["REACH", "STOP", "Flows", "Formula", "WeightedSums", "mean_weight_before", "weighted_sums", "why_nothing"]
 
 # The first two quantities of every formula: incoming and stopping flow, whose means are the normalisers.
 REACH, STOP = 0, 1
+
+
+class Flows:
+    """What flows through the states of a table, where runs into unsupported sets end with the set they have.
+
+    Attributes
+    ----------
+    reach : ndarray of shape (s,)
+        r_S, incoming flow.
+    own : ndarray of shape (s,)
+        Flow that stops because the policy wants to.
+    ended : ndarray of shape (s,), or 0
+        Flow that ends because the next set is unsupported.
+    stop : ndarray of shape (s,)
+        Both together.
+    cost : ndarray of shape (s,)
+        Misclassification cost of all that stops, times its flow.
+    """
+
+    def __init__(self, table: WalkTable, prices: Floats, ends: Ends | None = None) -> None:
+        self.table, self.prices, self.ends = table, prices, ends
+        self.reach = self.own = self.stop = table.stop_flow
+        self.reach = table.reach
+        self.ended: Floats | float = 0.0
+        self.cost = np.where(table.stop_flow > 0, table.stop_flow * table.cost, 0.0)
+        if ends is not None:
+            self.reach = np.where(ends.whole, 1.0, table.reach)
+            self.own, self.ended = np.where(ends.whole, 0.0, table.stop_flow), ends.flow
+            self.stop = self.own + ends.flow
+            self.cost = np.where(ends.whole, 0.0, self.cost) + ends.cost
+
+    def price(self, weight: str) -> Floats:
+        """Price of the decision in each state times its flow ("before"), or of the one that led here ("after")."""
+        table, ends = self.table, self.ends
+        if weight == "before":
+            paid = table.reach * table.price
+        else:  # paid on arrival, at the weight of the set that the edge leads to
+            arrived = table.edge_child >= 0
+            price = np.where(table.edge_group == FREE, 0.0, self.prices[table.edge_group])
+            paid = tally(table.edge_child[arrived], (table.edge_flow * price)[arrived], len(table.row))
+        if ends is None:
+            return paid
+        last = ends.price if weight == "before" else ends.price + ends.paid
+        return np.asarray(np.where(ends.whole, 0.0, paid) + last)
 
 
 class Formula(Protocol):
@@ -29,7 +75,7 @@ class Formula(Protocol):
 
     n_quantities: int
 
-    def quantities(self, table: WalkTable) -> Floats:
+    def quantities(self, table: WalkTable, flows: Flows) -> Floats:
         """q_S of every state, shape (s, Q); columns REACH and STOP are the flows."""
         ...
 
@@ -38,45 +84,42 @@ class Formula(Protocol):
         ...
 
 
-class WeightedEstimator:
-    """A formula in a view: sums over chunks of the walk, then estimates with influence values.
+def weighted_sums(evidence: Evidence, formula: Formula) -> WeightedSums:
+    """Reduce the walk by a formula, chunk by chunk."""
+    data, view, row_weight = evidence.data, evidence.view, evidence.fitted.row_weight
+    assert view is not None
+    tally_ = _Tally(len(data), formula.n_quantities, row_weight, _scores(evidence, view, row_weight))
+    for table in evidence.tables:
+        weighted = view.weigh(table)
+        weighted = weighted.only(row_weight[table.row[weighted.lines]] > 0)
+        if not np.isfinite(weighted.weight).all():
+            return WeightedSums(evidence, formula, tally_, unbounded=True)
+        if len(weighted.lines):
+            ends = None if evidence.ends is None else evidence.ends.of(table)
+            tally_.add(table, weighted, formula.quantities(table, Flows(table, data.problem.prices, ends)))
+    return WeightedSums(evidence, formula, tally_)
 
-    Parameters
-    ----------
-    data : Retrospective
-        Records.
-    view : View
-        Which rows may speak, and their weights.
-    formula : Formula
-        IPW or doubly robust.
-    row_weight : ndarray of shape (n,), optional
-        Weights of the rows in every mean: 0 for rows that only serve to learn nuisances.
-    """
 
-    def __init__(self, data: Retrospective, view: View, formula: Formula, row_weight: Floats | None = None) -> None:
-        self.data, self.view, self.formula = data, view, formula
-        self.row_weight = np.ones(len(data)) if row_weight is None else row_weight
-        self.sums = np.zeros((len(data), 1, formula.n_quantities))  # grows with the depth of the walk
-        propensity = view.propensity
-        stackable = isinstance(propensity, ChainPropensity) and propensity.stacked
-        self.scores = StackedScores(propensity, self.row_weight) if stackable else None  # type: ignore[arg-type]
-        self.unbounded = False  # whether a recorded set has probability 0
+def _scores(evidence: Evidence, view: View, row_weight: Floats) -> StackedScores | None:
+    """Scores of the propensity, where its models have some and standard errors are wanted."""
+    chain = view.propensity
+    stackable = isinstance(chain, ChainPropensity) and chain.stacked and not evidence.replicated
+    return StackedScores(chain, row_weight) if stackable else None  # type: ignore[arg-type]
+
+
+class _Tally:
+    """Sums of weighted quantities per row and depth, and what is worth telling about the weights."""
+
+    def __init__(self, n_rows: int, n_quantities: int, row_weight: Floats, scores: StackedScores | None) -> None:
+        self.sums = np.zeros((n_rows, 1, n_quantities))  # grows with the depth of the walk
+        self.row_weight, self.scores = row_weight, scores
         self.clipped = 0
         self.largest_weight = 0.0
 
-    @property
-    def parts(self) -> tuple[WeightedEstimator, ...]:
-        """Itself: one estimator, one formula."""
-        return (self,)
-
-    def add(self, table: WalkTable, weighted: WeightedStates) -> None:
+    def add(self, table: WalkTable, weighted: WeightedStates, quantities: Floats) -> None:
         """Add the states of a chunk."""
-        weighted = weighted.only(self.row_weight[table.row[weighted.lines]] > 0)
-        self.unbounded |= not np.isfinite(weighted.weight).all()
-        if self.unbounded or len(weighted.lines) == 0:
-            return
         lines, row, depth = weighted.lines, table.row[weighted.lines], table.depth[weighted.lines]
-        quantities = self.formula.quantities(table)[lines] * weighted.weight[:, None]
+        quantities = quantities[lines] * weighted.weight[:, None]
         n_depths = int(depth.max()) + 1
         if n_depths > self.sums.shape[1]:
             self.sums = np.pad(self.sums, ((0, 0), (0, n_depths - self.sums.shape[1]), (0, 0)))
@@ -87,75 +130,92 @@ class WeightedEstimator:
             self.sums[low:high, :n_depths, q] += total.reshape(high - low, n_depths)
         if self.scores is not None:
             moving = quantities * (self.row_weight[row] * ~weighted.clipped)[:, None]
-            self.scores.add(row, weighted.sets, weighted.set_of, depth, moving)
+            self.scores.add(row, weighted.parts, depth, moving)
         if weighted.clipped.any():  # sets of a row, not states: with adjusted groups many states share one set
             kinds = unique_sets(weighted.sets)[1]
             pairs = np.column_stack([row, kinds[weighted.set_of]])[weighted.clipped]
             self.clipped += len(np.unique(pairs, axis=0))
         self.largest_weight = max(self.largest_weight, float(weighted.weight.max()))
 
-    def replicate(self, table: WalkTable, view: View, row_weight: Floats, *formulas: Formula) -> dict[str, float]:
-        """Values of the targets with other weights of rows and states, as in a bootstrap; NaN where there are none."""
-        (formula,) = formulas
-        weighted = view.weigh(table)
-        if not np.isfinite(weighted.weight).all():  # a row that this replicate did not draw has no say
-            weighted = weighted.only(row_weight[table.row[weighted.lines]] > 0)
-        if not np.isfinite(weighted.weight).all():
-            return dict.fromkeys(TARGETS, float("nan"))
-        row, depth = table.row[weighted.lines], table.depth[weighted.lines]
-        factor = weighted.weight * row_weight[row]
-        quantities = formula.quantities(table)[weighted.lines] * factor[:, None]
-        n_depths = table.n_depths
-        mean = np.column_stack([tally(depth, quantities[:, q], n_depths) for q in range(quantities.shape[1])])
-        mean /= row_weight.sum()
-        if (mean_weight_before(mean) <= 0).any():
-            return dict.fromkeys(TARGETS, float("nan"))
-        return formula.linearise(mean)[0]
+
+@dataclass(frozen=True, eq=False)
+class WeightedSums:
+    """A formula in a view, reduced to sums per row and depth."""
+
+    evidence: Evidence
+    formula: Formula
+    tally: _Tally
+    unbounded: bool = False  # whether a recorded set has probability 0
+
+    @cached_property
+    def _mean(self) -> Floats:
+        weight = self.tally.row_weight
+        return np.asarray(np.einsum("i,itq->tq", weight, self.tally.sums) / weight.sum())
+
+    @property
+    def _reason(self) -> str:
+        view = self.evidence.view
+        assert view is not None
+        if view.refusal:
+            return view.refusal
+        if self.unbounded:
+            return "a recorded set has probability 0 by the model; raise 'min_propensity'"
+        return why_nothing(view) if (mean_weight_before(self._mean) <= 0).any() else ""
+
+    @property
+    def values(self) -> dict[str, float]:
+        """Value of each target."""
+        return dict.fromkeys(TARGETS, float("nan")) if self._reason else self.formula.linearise(self._mean)[0]
 
     def outcome(self, rows: str, confidence: float) -> Outcome:
-        """Estimates for the three targets."""
-        final = self.sums[:, :, STOP].sum(axis=1)
-        total = self.row_weight.sum()
-        mean = np.einsum("i,itq->tq", self.row_weight, self.sums) / total
-        before = mean_weight_before(mean)
-        if self.view.refusal:
-            return Outcome({}, reason=self.view.refusal)
-        if self.unbounded:
-            return Outcome({}, reason="a recorded set has probability 0 by the model; raise 'min_propensity'")
-        if (before <= 0).any():
-            return Outcome({}, reason=self.why_nothing())
-        values, directions = self.formula.linearise(mean)
-        stacked = np.array(list(directions.values()))
-        scale = len(self.data) / total
-        # Plain estimates are means, normalised ones have mean-zero directions; centring serves both.
-        phi = np.einsum("itq,etq->ei", self.sums, stacked)
-        centre = phi @ self.row_weight / total
-        influence = self.row_weight * (phi - centre[:, None])
-        if self.scores is not None:
-            influence = influence + self.scores.influence(stacked)
+        """Estimates of the targets with their influence values."""
+        if self._reason:
+            return Outcome({}, reason=self._reason)
+        data, weight, sums = self.evidence.data, self.tally.row_weight, self.tally.sums
+        values, directions = self.formula.linearise(self._mean)
         estimates = {
-            target: Estimate(value, influence[e] * scale, self.data.cluster, rows, confidence)
-            for e, (target, value) in enumerate(values.items())
+            target: Estimate(value, influence, data.cluster, rows, confidence)
+            for (target, value), influence in zip(values.items(), self._influence(directions), strict=True)
         }
-        used = self.row_weight > 0
-        cluster = None if self.data.cluster is None else self.data.cluster[used]
-        learned = self.view.propensity.learned
+        final, used = sums[:, :, STOP].sum(axis=1), weight > 0
+        cluster = None if data.cluster is None else data.cluster[used]
+        before = mean_weight_before(self._mean)
         return Outcome(
             estimates,
             ess=effective_size(final[used], cluster),
             normalizer=float(before[-1]),
-            normalizer_error=Estimate(1.0, final[used] - final[used].mean(), cluster).std_error,
+            normalizer_error=standard_error(final[used] - final[used].mean(), cluster),
             normalizers=tuple(float(b) for b in before),
-            clipped=self.clipped,
-            largest_weight=self.largest_weight,
-            error=("stacked" if self.scores is not None else "propensity as known") if learned else "influence",
+            clipped=self.tally.clipped,
+            largest_weight=self.tally.largest_weight,
+            error_method=self._error_method,
         )
 
-    def why_nothing(self) -> str:
-        """Why there is no estimate."""
-        if self.view.adjust.all():
-            return "no row has every group recorded"
-        return "no row records a set of groups with which the policy stops"
+    def _influence(self, directions: dict[str, Floats]) -> Floats:
+        """Influence values (E, n), the learning of the propensity included where it has scores."""
+        weight, total = self.tally.row_weight, self.tally.row_weight.sum()
+        stacked = np.array(list(directions.values()))
+        # Plain estimates are means, normalised ones have mean-zero directions; centring serves both.
+        phi = np.einsum("itq,etq->ei", self.tally.sums, stacked)
+        centre = phi @ weight / total
+        influence = weight * (phi - centre[:, None])
+        if self.tally.scores is not None:
+            influence = influence + self.tally.scores.influence(stacked)
+        return np.asarray(influence * (len(weight) / total))
+
+    @property
+    def _error_method(self) -> str:
+        view = self.evidence.view
+        if view is None or not view.propensity.learned:
+            return "influence"
+        return "stacked" if self.tally.scores is not None else "propensity as known"
+
+
+def why_nothing(view: View) -> str:
+    """Why there is no estimate."""
+    if view.adjust.all():
+        return "no row has every group recorded"
+    return "no row records a set of groups with which the policy stops"
 
 
 def mean_weight_before(mean: Floats) -> Floats:

@@ -14,9 +14,10 @@ from sklearn.dummy import DummyClassifier, DummyRegressor
 from ..bootstrap import Bootstrap
 from ..comparison import compare
 from ..evaluation import true_cost
-from ..missingness import MAR
+from ..missingness import MAR, MNAR
 from ..notices import AfapeWarning
-from ..nuisance import LearnedPropensity, ValueRegressor
+from ..nuisance import LearnedPropensity, LearnedValues, ValueRegressor
+from ..plan import choices_under
 from .pages import (
     require_matplotlib,
     write_correction_page,
@@ -42,11 +43,17 @@ __all__ = [
 
 Progress = Callable[[int, int], None]
 
-_GRAPH_ESTIMATORS = ["ipw-miss", "ipw-semi-miss", "ipw-semi-miss-gt", "drl-semi-miss"]
-# All with learned and true propensity but "mi", which runs the policy once a completed table: it would take most of the time.
-COVERED = [
-    *("imp-mean", "blocking", "cc", "ipw-miss", "ipw-miss-gt", "ipw-semi", "ipw-semi-gt"),
-    *("dm-semi", "drl-semi", "drl-semi-gt"),
+_BOTH = {"learned": None, "known": None}  # propensities
+# All with learned and true propensity but those that run the policy on every completed table, which would take most of the
+# time.
+COVERED = [c.name for c in choices_under(MAR(["x0"]), _BOTH) if "imputations" not in c.method.needs]
+_SEMI_METHODS = [c.method for c in choices_under(MAR(["x0"]), {"learned": None}) if c.method.view == "semi-offline"]
+_SEMI = [method.name for method in _SEMI_METHODS]
+_SEMI_WEIGHTED = [method.name for method in _SEMI_METHODS if "propensity" in method.needs]
+_GRAPH = [
+    c.name
+    for c in choices_under(MNAR("x1 -> R_x2; R_x1"), _BOTH)
+    if "propensity" in c.method.needs and c.method.view in ("missing-data", "hybrid")
 ]
 
 
@@ -189,8 +196,8 @@ def mnar_study(
 ) -> pd.DataFrame:
     """The synthetic MNAR problem, analysed by its graph and as if it were MAR."""
     settings: dict[str, dict[str, Any]] = {
-        "the graph": {"known": True, "estimators": _GRAPH_ESTIMATORS},
-        "as if MAR": {"missingness": MAR(["x0"]), "estimators": ["ipw-semi", "drl-semi"]},
+        "the graph": {"known": True, "estimators": _GRAPH},
+        "as if MAR": {"missingness": MAR(["x0"]), "estimators": _SEMI_WEIGHTED},
     }
     draw = StudyDraw(n_rows, settings, experiment=synthetic_mnar())
     summary = _run(out, draw, n_draws, n_jobs, progress)
@@ -208,9 +215,8 @@ def bootstrap_study(
     progress: Progress | None = None,
 ) -> pd.DataFrame:
     """The refitting bootstrap beside the frozen one of the paper."""
-    estimators = ["ipw-semi", "dm-semi", "drl-semi"]
     settings = {
-        name: {"bootstrap": Bootstrap(n_replicates, refit=refit), "estimators": estimators}
+        name: {"bootstrap": Bootstrap(n_replicates, refit=refit), "estimators": _SEMI}
         for name, refit in (("refitting", True), ("frozen", False))
     }
     kinds = ("bootstrap-normal", "bootstrap-percentile")
@@ -225,15 +231,14 @@ def robustness_study(
 ) -> pd.DataFrame:
     """Propensity or action values deliberately wrong (constant), each alone and both: the paper's Figure 3B."""
     constant_p = LearnedPropensity(DummyClassifier(strategy="prior"))
-    constant_q = ValueRegressor(DummyRegressor(), pooled=True, multi_output=True)
-    estimators = ["ipw-semi", "dm-semi", "drl-semi"]
+    constant_q = LearnedValues(ValueRegressor(DummyRegressor(), pooled=True, multi_output=True), augment_label=False)
     settings: dict[str, dict[str, Any]] = {
         "both right": {},
         "propensity constant": {"propensity": constant_p},
-        "values constant": {"values": constant_q, "augment_label": False},
-        "both constant": {"propensity": constant_p, "values": constant_q, "augment_label": False},
+        "values constant": {"values": constant_q},
+        "both constant": {"propensity": constant_p, "values": constant_q},
     }
-    settings = {name: {"estimators": estimators, **arguments} for name, arguments in settings.items()}
+    settings = {name: {"estimators": _SEMI, **arguments} for name, arguments in settings.items()}
     summary = _run(out, StudyDraw(n_rows, settings), n_draws, n_jobs, progress, batch=4)
     write_robustness_page(summary, out, n_draws=n_draws, n_rows=n_rows)
     return summary
@@ -263,12 +268,10 @@ def values_study(
     out: Path, *, n_draws: int = 100, n_rows: int = 2000, n_jobs: int = 1, progress: Progress | None = None
 ) -> pd.DataFrame:
     """Regressors for action values, with and without the label: which default has the least error."""
-    estimators = ["ipw-semi", "dm-semi", "drl-semi"]
     settings = {
         f"{preset}, {'with' if label else 'without'} label": {
-            "values": preset,
-            "augment_label": label,
-            "estimators": estimators,
+            "values": LearnedValues(preset, label),
+            "estimators": _SEMI,
         }
         for preset in ("quadratic", "boosting")
         for label in (True, False)

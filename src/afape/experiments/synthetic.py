@@ -10,7 +10,8 @@ from sklearn.datasets import make_classification
 
 from ..classifiers import ImputedClassifier
 from ..data import Problem, Retrospective
-from ..missingness import MAR, MNAR, GraphMechanism, LogisticMechanism, MGraph
+from ..missingness import MAR, MNAR, MGraph
+from ..simulation import GraphMechanism, LogisticMechanism
 
 __all__ = ["Experiment", "saturated_mar", "synthetic_mar", "synthetic_mnar"]
 

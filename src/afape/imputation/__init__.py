@@ -3,5 +3,14 @@
 from .adapters import Imputer, SklearnImputer
 from .chained import ChainedImputer
 from .imputations import Imputations
+from .runs import CompletedRuns, completed_runs, completed_steps
 
-__all__ = ["ChainedImputer", "Imputations", "Imputer", "SklearnImputer"]
+__all__ = [
+    "ChainedImputer",
+    "CompletedRuns",
+    "Imputations",
+    "Imputer",
+    "SklearnImputer",
+    "completed_runs",
+    "completed_steps",
+]

@@ -51,8 +51,9 @@ class Imputations:
         return f"no row has {self.data.problem.group_names[never[0]]!r} recorded" if len(never) else ""
 
     def draw(self) -> None:
-        """Draw the tables now."""
-        self._cells  # noqa: B018 (cached)
+        """Draw the tables now, if there is anything to draw from."""
+        if not self.reason:
+            self._cells  # noqa: B018 (cached)
 
     def tables(self) -> Iterator[Floats]:
         """Completed tables of shape (n, d)."""

@@ -6,7 +6,7 @@ import numpy as np
 from scipy.special import expit
 
 from ..arrays import Bools, Floats, Ints
-from ..nuisance.logistic import fit_logistic, logistic_design
+from ..nuisance.propensity.logistic import fit_logistic, logistic_design
 from .blocks import Block, Variable
 
 __all__ = ["ROWS_PER_COEFFICIENT", "LinearModel", "least_squares"]

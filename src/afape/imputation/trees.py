@@ -6,7 +6,7 @@ import numpy as np
 from sklearn.tree import DecisionTreeRegressor
 
 from ..arrays import Floats, Ints
-from ..nuisance.logistic import logistic_design
+from ..nuisance.propensity.logistic import logistic_design
 from .blocks import Block
 from .linear import ROWS_PER_COEFFICIENT, least_squares
 

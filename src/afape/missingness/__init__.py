@@ -1,18 +1,7 @@
-"""Why values are missing: assumptions to analyse under, graphs to draw them in, mechanisms to generate from."""
+"""Why values are missing: assumptions to analyse under, and graphs to draw them in."""
 
-from .assumptions import MAR, MCAR, MNAR
+from .assumptions import MAR, MCAR, MNAR, Conditioning
 from .graph import MGraph
-from .graph_mechanism import GraphMechanism
 from .identification import Identification
-from .mechanisms import IndependentMechanism, LogisticMechanism
 
-__all__ = [
-    "MAR",
-    "MCAR",
-    "MNAR",
-    "GraphMechanism",
-    "Identification",
-    "IndependentMechanism",
-    "LogisticMechanism",
-    "MGraph",
-]
+__all__ = ["MAR", "MCAR", "MNAR", "Conditioning", "Identification", "MGraph"]

@@ -1,11 +1,11 @@
-"""Factors of a propensity: what each is fitted on, given and weighted by."""
+"""Factors of a propensity: what each is fitted on, given and weighted by; by the names of groups, and by their places."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
 from typing import NamedTuple
 
-__all__ = ["Block", "Term", "Weight", "in_order", "probability"]
+__all__ = ["Block", "OddsBlock", "OddsTerm", "OddsWeight", "Term", "Weight", "in_order", "probability"]
 
 
 class Term(NamedTuple):
@@ -107,6 +107,36 @@ class Block(NamedTuple):
             f"No rows show the next factor by themselves; {self} compares rows with {seen} recorded, {term.groups[0]} missing, "
             f"to rows with {', '.join(term.having)} recorded that weigh {weight}"
         )
+
+
+class OddsTerm(NamedTuple):
+    """Log odds of groups being all recorded rather than all missing, learned on rows that have the groups ``rows``."""
+
+    groups: tuple[int, ...]
+    regressors: tuple[int, ...]
+    label: bool
+    rows: tuple[int, ...]
+    indicators: tuple[int, ...] = ()  # groups whose being recorded is a regressor
+    absent: tuple[int, ...] = ()  # groups missing in these rows
+    having: tuple[int, ...] = ()  # groups recorded too in rows with the outcome
+    lacking: tuple[int, ...] = ()  # groups recorded too in rows without
+
+
+class OddsWeight(NamedTuple):
+    """Rows weigh the probability of a block or one over it: all of them, or those with the outcome."""
+
+    block: OddsBlock
+    inverse: bool
+    everyone: bool
+
+
+class OddsBlock(NamedTuple):
+    """P(R_B = 1 | x, R_E = 1) by a regression (one term), or by odds ratios of the indicators ``together``."""
+
+    groups: tuple[int, ...]
+    together: tuple[int, ...]
+    terms: tuple[OddsTerm, ...]
+    weights: tuple[OddsWeight, ...] = ()
 
 
 def _product(factors: list[str]) -> str:

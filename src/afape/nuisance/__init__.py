@@ -1,34 +1,25 @@
-"""Nuisances: superset propensities, known and learned, and what learning does to standard errors."""
+"""What is learned before anything is estimated: propensities, action values, and the object that holds both."""
 
-from .autoregressive import AutoregressivePropensity
-from .chain import ChainPropensity
-from .conditioning import Conditioning, OddsBlock, OddsTerm, OddsWeight
-from .factor import NotLearnableError
-from .folds import assign_folds, split_folds
-from .known import KnownPropensity
-from .known_values import KnownValues
-from .learned import BoundPropensity, LearnedPropensity
-from .regressors import ValueRegressor, as_regressor
-from .stacked import StackedScores
-from .values import ActionValues, TableValues
+from .fitted import Evidence, Fitted, Recipe
+from .propensity.factor import NotLearnableError
+from .propensity.known import KnownPropensity
+from .propensity.learned import BoundPropensity, LearnedPropensity
+from .values.known import KnownValues
+from .values.models import LearnedValues, ValueRegressor
+from .weights import Propensities, View, bind_propensity
 
 __all__ = [
-    "ActionValues",
-    "AutoregressivePropensity",
     "BoundPropensity",
-    "ChainPropensity",
-    "Conditioning",
+    "Evidence",
+    "Fitted",
     "KnownPropensity",
     "KnownValues",
     "LearnedPropensity",
+    "LearnedValues",
     "NotLearnableError",
-    "OddsBlock",
-    "OddsTerm",
-    "OddsWeight",
-    "StackedScores",
-    "TableValues",
+    "Propensities",
+    "Recipe",
     "ValueRegressor",
-    "as_regressor",
-    "assign_folds",
-    "split_folds",
+    "View",
+    "bind_propensity",
 ]

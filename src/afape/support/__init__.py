@@ -1,7 +1,16 @@
-"""What the records can carry: regions without support, found without a model, and what follows from them."""
+"""What the records support: regions without support, found without a model, and what follows from them."""
 
 from .regions import Region, RegionScan, Term
 from .thresholds import SupportThresholds
-from .violations import SupportMap, Violation, find_violations
+from .violations import SupportMap, SupportSearch, Violation, find_violations
 
-__all__ = ["Region", "RegionScan", "SupportMap", "SupportThresholds", "Term", "Violation", "find_violations"]
+__all__ = [
+    "Region",
+    "RegionScan",
+    "SupportMap",
+    "SupportSearch",
+    "SupportThresholds",
+    "Term",
+    "Violation",
+    "find_violations",
+]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, fields
 from numbers import Real
 
-__all__ = ["SupportThresholds"]
+__all__ = ["DEFAULT_THRESHOLDS", "SupportThresholds"]
 
 
 @dataclass(frozen=True)
@@ -57,3 +57,6 @@ class SupportThresholds:
                 f"'propensity' must be smaller than 'healthy', but {self.propensity!r} is not smaller than "
                 f"{self.healthy!r}."
             )
+
+
+DEFAULT_THRESHOLDS = SupportThresholds()

@@ -1,18 +1,21 @@
-"""Which sets the records cannot carry, and in which rows."""
+"""Which sets the records do not support, and in which rows."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from itertools import combinations
 
 import numpy as np
 
-from ..arrays import Bools, Floats, Ints, every
+from ..arrays import Bools, Floats, Ints, every, units_of
 from ..data import Retrospective
+from ..missingness.assumptions import Conditioning
 from .regions import Region, RegionScan, Term
+from .thresholds import SupportThresholds
 
-__all__ = ["SupportMap", "Violation", "find_violations"]
+__all__ = ["SupportMap", "SupportSearch", "Violation", "find_violations"]
 
 _EDGE_RUNS, _EDGE_SHARE = 0.005, 0.01  # fewer runs, of all and of those that want the set, may be an edge
 _EDGE_ROWS = 25  # an edge of fewer rows is not worth a word
@@ -176,3 +179,83 @@ def _smallest(data: Retrospective, s: Bools, region: Region, scan: RegionScan) -
                 required[list(part)] = True
                 return Violation(required, region.rows, k, region.terms)
     return Violation(s, region.rows, region.n_recorded, region.terms)
+
+
+@dataclass(frozen=True, eq=False)
+class SupportSearch:
+    """Searches the records for sets without support, by what recording depends on and without a model.
+
+    Parameters
+    ----------
+    data : Retrospective
+        Records.
+    conditioning : Conditioning
+        What recording depends on.
+    thresholds : SupportThresholds
+        What counts as too little.
+    """
+
+    data: Retrospective
+    conditioning: Conditioning
+    thresholds: SupportThresholds
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """Names of the columns in which regions are told."""
+        return self.conditioning.searched(self.data)[0]
+
+    @cached_property
+    def _everything(self) -> RegionScan:
+        """The search over all that is given; rows that lack a part of it lie in no region."""
+        return self._scan(np.zeros_like(self.conditioning.gaps))
+
+    def _scan(self, without: Bools) -> RegionScan:
+        """The search over what is given but for these groups."""
+        columns = self.conditioning.searched(self.data)[1].copy()
+        mine = self.conditioning.columns(self.data)
+        columns[:, np.flatnonzero(without[self.data.column_group[mine]])] = 0.0  # constant columns are not searched
+        cluster = self.data.cluster
+        return RegionScan(columns, self.thresholds, None if cluster is None else units_of(len(self.data), cluster))
+
+    def of_start(self, adjust: Bools) -> SupportMap:
+        """Where what is given, and has gaps, is itself not recorded, by what is always recorded."""
+        if not self.conditioning.gaps.any():
+            return SupportMap()
+        return find_violations(self.data, adjust[None], self._scan(self.conditioning.gaps))
+
+    def of_sets(self, sets: Bools, adjust: Bools) -> SupportMap:
+        """Sets without support; ``adjust`` are the groups that the view adds to every set."""
+        start = self.of_start(adjust).violations
+        if self.conditioning.gaps.any() and adjust.all():
+            return SupportMap(start)
+        beyond = find_violations(self.data, sets | adjust, self._everything).violations
+        return SupportMap((*start, *(v for v in beyond if not start or (v.required & ~adjust).any())))
+
+    def refusal(self, adjust: Bools) -> str:
+        """Why there can be neither estimate nor bounds, where what is given has gaps.
+
+        Rows that have a part of it recorded may never have the rest. They stand for more than themselves, but for how
+        much depends on a part of the propensity that bounds do not know.
+        """
+        given = self.conditioning
+        if not given.gaps.any():
+            return ""
+        known = np.zeros_like(given.gaps)
+        for block in (*given.blocks, None):
+            if block is not None:
+                known[list(block.groups)] = True
+                if (known >= given.gaps).all():
+                    continue
+            elif not adjust.all():
+                continue
+            else:
+                known = given.gaps
+            found = find_violations(self.data, adjust[None], self._scan(given.gaps & ~known)).violations
+            for violation in found:
+                if violation.terms and violation.rows.mean() > self.thresholds.share:
+                    where = violation.where(self.columns)
+                    return (
+                        f"{violation.name(self.data)} is never recorded in rows with {where}, so that no recorded row is "
+                        "like them"
+                    )
+        return ""

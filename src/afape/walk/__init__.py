@@ -1,7 +1,8 @@
 """The lattice engine: one table of states and edges, exact or sampled."""
 
 from .ground import Ground
-from .table import FREE, WalkTable
+from .runs import RunCosts, run_costs
+from .table import FREE, Tables, TableStore, WalkTable
 from .walker import WalkOptions, walk
 
-__all__ = ["FREE", "Ground", "WalkOptions", "WalkTable", "walk"]
+__all__ = ["FREE", "Ground", "RunCosts", "TableStore", "Tables", "WalkOptions", "WalkTable", "run_costs", "walk"]

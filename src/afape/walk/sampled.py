@@ -5,10 +5,8 @@ from __future__ import annotations
 import numpy as np
 
 from ..agents.policy import Policy, ask_policy
-from ..arrays import Bools, Floats, Ints, any_of, tally
-from .builder import Step, TableBuilder
-from .ground import Ground, block
-from .sets import merge
+from ..arrays import Bools, Floats, Ints, any_of, merge, tally
+from .ground import Ground, Step, TableBuilder, block
 from .table import WalkTable
 
 __all__ = ["sampled_walk"]

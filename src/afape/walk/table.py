@@ -1,16 +1,21 @@
-"""The table that every estimator reduces: one line a state, one line an edge."""
+"""The table that every estimator reduces, one line per state and one per edge, and tables that can be read again."""
 
 from __future__ import annotations
 
+import shutil
+import tempfile
+import weakref
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, fields
 from functools import cached_property
+from pathlib import Path
+from typing import Any
 
 import numpy as np
 
-from ..arrays import Bools, Floats, Ints
-from .sets import unique_sets
+from ..arrays import Bools, Floats, Ints, lines_of, unique_sets
 
-__all__ = ["FREE", "WalkTable"]
+__all__ = ["FREE", "TableStore", "Tables", "WalkTable"]
 
 FREE = -1  # the group of the forced edge that reveals all free groups at once
 
@@ -56,6 +61,11 @@ class WalkTable:
         """Place of each state's set in ``sets``."""
         return self._unique[1]
 
+    @cached_property
+    def set_lines(self) -> list[Ints]:
+        """States of each of ``sets``."""
+        return lines_of(self.set_index, len(self.sets))
+
     @property
     def n_depths(self) -> int:
         """One more than the greatest depth."""
@@ -91,12 +101,12 @@ class WalkTable:
         place = np.cumsum(keep) - 1
         edges = keep[self.edge_state]
         parts = {}
-        for field in fields(self):
-            values = getattr(self, field.name)
-            if field.name == "sampled":
-                parts[field.name] = values
+        for column in fields(self):
+            values = getattr(self, column.name)
+            if column.name == "sampled":
+                parts[column.name] = values
             else:
-                parts[field.name] = values[edges if field.name.startswith("edge_") else keep]
+                parts[column.name] = values[edges if column.name.startswith("edge_") else keep]
         parts["edge_state"] = place[parts["edge_state"]]
         child = parts["edge_child"]
         parts["edge_child"] = np.where((child >= 0) & keep[child], place[child], -1)
@@ -109,11 +119,86 @@ class WalkTable:
             return tables[0]
         shift = np.cumsum([0] + [len(t.row) for t in tables[:-1]])
         parts = {}
-        for field in fields(WalkTable):
-            columns = [getattr(t, field.name) for t in tables]
-            if field.name == "edge_state":
+        for column in fields(WalkTable):
+            columns = [getattr(t, column.name) for t in tables]
+            if column.name == "edge_state":
                 columns = [c + s for c, s in zip(columns, shift, strict=True)]
-            elif field.name == "edge_child":
+            elif column.name == "edge_child":
                 columns = [np.where(c >= 0, c + s, -1) for c, s in zip(columns, shift, strict=True)]
-            parts[field.name] = np.concatenate(columns)
+            parts[column.name] = np.concatenate(columns)
         return WalkTable(**parts)
+
+
+_NAMES = tuple(f.name for f in fields(WalkTable))
+
+
+class _Folder:
+    """A temporary folder, removed with the last object that knows it."""
+
+    def __init__(self) -> None:
+        self.path = Path(tempfile.mkdtemp(prefix="afape-walk-"))
+        weakref.finalize(self, shutil.rmtree, self.path, ignore_errors=True)
+
+
+class Tables:
+    """The tables of one walk, in the order of their rows.
+
+    Reading them asks neither policy nor classifier. A copy in another process reads the same files, and leaves it to the
+    original to remove them.
+    """
+
+    def __init__(self, parts: list[WalkTable | Path], folder: _Folder | None = None) -> None:
+        self._parts, self._folder = parts, folder
+
+    def __iter__(self) -> Iterator[WalkTable]:
+        for part in self._parts:
+            yield _read(part) if isinstance(part, Path) else part
+
+    def whole(self) -> WalkTable:
+        """One table of all rows, for what is learned from all of them."""
+        return WalkTable.concatenate(list(self))
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {"_parts": self._parts, "_folder": None}
+
+
+@dataclass(eq=False)
+class TableStore:
+    """Where the tables of one or several walks are kept.
+
+    Parameters
+    ----------
+    budget : int
+        States held in memory over all walks; further tables are written to a temporary folder, which is removed with the
+        last of its tables.
+    """
+
+    budget: int = 2**20
+    _held: int = 0
+    _folder: _Folder | None = None
+    _written: int = 0
+
+    def keep(self, walk: Iterable[WalkTable], told: Callable[[WalkTable], None] | None = None) -> Tables:
+        """Walk to the end; ``told`` hears of every table."""
+        parts: list[WalkTable | Path] = []
+        for table in walk:
+            self._held += len(table.row)
+            parts.append(table if self._held <= self.budget else self._write(table))
+            if told is not None:
+                told(table)
+        return Tables(parts, self._folder)
+
+    def _write(self, table: WalkTable) -> Path:
+        if self._folder is None:
+            self._folder = _Folder()
+        path = self._folder.path / f"{self._written}.npy"
+        self._written += 1
+        with path.open("wb") as file:
+            for name in _NAMES:
+                np.save(file, getattr(table, name), allow_pickle=False)
+        return path
+
+
+def _read(path: Path) -> WalkTable:
+    with path.open("rb") as file:
+        return WalkTable(**{name: np.load(file, allow_pickle=False) for name in _NAMES})

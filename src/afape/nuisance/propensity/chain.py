@@ -1,0 +1,270 @@
+"""Superset propensity by the chain rule over groups, and what learning it does to the influence values."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from copy import copy
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from ...arrays import Bools, Floats, Ints, every, lines_of, tally
+from ...data import Retrospective
+from ...missingness.assumptions import Conditioning
+from ...support import SupportMap
+from .factor import Crossfit, Factor, Inputs
+from .root import RootPropensity
+
+__all__ = ["Answer", "ChainPropensity", "Part", "StackedScores", "canonical_order"]
+
+
+def canonical_order(data: Retrospective) -> list[int]:
+    """Groups that are not always recorded: most recorded first, then by name."""
+    share = data.recorded.mean(axis=0)
+    names = data.problem.group_names
+    sometimes = np.flatnonzero(~data.always_recorded)
+    return sorted((int(g) for g in sometimes), key=lambda g: (-share[g], names[g]))
+
+
+class Part(NamedTuple):
+    """The states of one set: their probability, and its factors with d log probability / d log-odds."""
+
+    lines: Ints
+    probability: Floats
+    factors: list[tuple[Factor, Floats]]
+
+
+class Answer(NamedTuple):
+    """Probabilities, and the parts that they are made of where standard errors can use them."""
+
+    probability: Floats
+    parts: tuple[Part, ...] = ()
+
+
+class ChainPropensity:
+    r"""Learned P(R >= S | given), cross-fitted.
+
+    .. math:: P(R \ge S \mid X_o) = \prod_{j} P(R_{g_j} = 1 \mid X_o, R_{g_1} = \dots = R_{g_{j-1}} = 1)
+
+    over the groups of S in canonical order. Recorded groups are correlated in real records (panels are
+    ordered together), so each factor is fitted on the rows that have the earlier groups. A factor whose rows
+    show one class only is exactly 0 or 1; groups that are always recorded have no factor.
+
+    Where what is given has gaps itself, it is the propensity of S + adj:
+    :math:`P(R_{adj} = 1 \mid X_{adj}) \, P(R \ge S \mid X_{adj}, R_{adj} = 1)`, the first factor by the blocks of the
+    conditioning, the second by the chain among rows that have adj. Where the first depends on indicators of groups outside
+    adj too, the rows of the chain are weighted by one over it, which makes one over the product have mean one given X_adj.
+
+    Parameters
+    ----------
+    data : Retrospective
+        Records.
+    given : Conditioning
+        What missingness depends on.
+    fold : ndarray of int
+        Fold of each row.
+    estimator : scikit-learn classifier, optional
+        Default: unpenalised logistic regression.
+    independent : bool
+        Take groups as independent given X_o: every factor fitted on all rows.
+    min_propensity : float
+        Smallest probability used; smaller ones are raised to it and counted.
+    row_weight : ndarray of shape (n,), optional
+        Weights of a bootstrap replicate.
+    """
+
+    learned = True
+    unsupported: SupportMap | None = None  # where sets have no support; their factors are fitted elsewhere
+
+    def __init__(
+        self,
+        data: Retrospective,
+        given: Conditioning,
+        fold: Ints,
+        estimator: Any = None,
+        independent: bool = False,
+        min_propensity: float = 0.0,
+        row_weight: Floats | None = None,
+    ) -> None:
+        self.data, self.given, self.fold, self.estimator = data, given, fold, estimator
+        self.independent, self.min_propensity = independent, min_propensity
+        self.stacked = estimator is None  # whether the models have a score that standard errors can use
+        self.inputs, self.usable = Inputs(given.matrix(data)), given.usable(data)
+        self.order = [g for g in canonical_order(data) if not given.gaps[g]]
+        self.n_folds = int(fold.max()) + 1
+        self.base: ChainPropensity | None = None  # the same before resampling, to start the fits from
+        self._learn(row_weight)
+
+    def _learn(self, row_weight: Floats | None) -> None:
+        self.fits = Crossfit(self.fold, self.estimator, row_weight)
+        self.factors: dict[tuple[tuple[int, ...], int], Factor] = {}
+        self.root: RootPropensity | None = None
+        if self.usable is not None:
+            near = None if self.base is None else self.base.root
+            lost = self._lost(self.given.gaps)
+            self.root = RootPropensity(self.data, self.given, self.fits, self.usable, near, lost)
+
+    def _lost(self, required: Bools) -> Bools | None:
+        """Rows that can never show a set: they would pull its model away from those that can."""
+        return self.unsupported.lacking(required | self.given.gaps) if self.unsupported else None
+
+    def chain(self, required: Bools) -> list[tuple[tuple[int, ...], int]]:
+        """Keys of the factors of this set, adjusted groups not included."""
+        groups = [g for g in self.order if required[g]]
+        return [(() if self.independent else tuple(groups[:j]), g) for j, g in enumerate(groups)]
+
+    def factor(self, key: tuple[tuple[int, ...], int]) -> Factor:
+        """Fitted factor, from the cache or fitted now."""
+        if key not in self.factors:
+            earlier, group = key
+            eligible = self.usable
+            if earlier:
+                having = every(self.data.recorded[:, list(earlier)])
+                eligible = having if eligible is None else eligible & having
+            lost = self._lost(np.isin(np.arange(self.data.problem.n_groups), (*earlier, group)))
+            if lost is not None:
+                eligible = ~lost if eligible is None else eligible & ~lost
+            near = None if self.base is None else self.base.factors.get(key)
+            outcome = self.data.recorded[:, group]
+            weighting = None if self.root is None else self.root.weighting
+            self.factors[key] = Factor(self.fits, key, eligible, outcome, self.inputs, near, weighting)
+        return self.factors[key]
+
+    def probability(self, rows: Ints, sets: Bools, index: Ints) -> Floats:
+        """P(R >= sets[index] | given) in these rows, before any clipping."""
+        return self.answer(rows, sets, lines_of(index, len(sets))).probability
+
+    def answer(self, rows: Ints, sets: Bools, lines: list[Ints]) -> Answer:
+        """The same where ``lines`` says which rows go with each set, with the factors of every probability."""
+        parts = [self._part(mine, rows[mine], required) for mine, required in zip(lines, sets, strict=True)]
+        probability = np.ones(len(rows))
+        for part in parts:
+            probability[part.lines] = part.probability
+        return Answer(probability, tuple(parts))
+
+    def _part(self, lines: Ints, rows: Ints, required: Bools) -> Part:
+        p, factors = np.ones(len(lines)), []
+        if len(lines):
+            for factor in (self.factor(key) for key in self.chain(required)):
+                step = factor.predict(rows)
+                factors.append((factor, (1 - step) * factor.moves(rows)))
+                p = p * step
+            if self.root is not None and required.any():  # nothing required: a row that stands for itself alone
+                p = p * self.root.probability[rows]
+                factors += [(factor, slack[rows]) for factor, slack in self.root.slack]
+        return Part(lines, p, factors)
+
+    def refit(self, row_weight: Floats) -> ChainPropensity:
+        """Learn again with these row weights."""
+        new = copy(self)
+        new.base = self
+        new._learn(row_weight)
+        return new
+
+    def excluding(self, unsupported: SupportMap) -> ChainPropensity:
+        """Learn each factor from the rows in which its set is supported."""
+        new = copy(self)
+        new.unsupported, new.base = unsupported, None
+        new._learn(self.fits.row_weight)
+        return new
+
+    @property
+    def converged(self) -> bool:
+        """Whether every logistic fit so far converged."""
+        factors = [*self.factors.values(), *(() if self.root is None else self.root.factors)]
+        return all(f is None or f.converged for factor in factors for f in factor.fits)
+
+
+class StackedScores:
+    r"""Collects the derivative of an estimate in the parameters of its logistic propensities.
+
+    An estimate is a smooth function of row means of sums :math:`\sum_S w_S q_S` over states. For a factor f with log-odds
+    :math:`\eta_f` and the model of fold k,
+    :math:`\partial w_S / \partial\theta_{fk} = -w_S \, (\partial \log P_S / \partial \eta_f) \, z_i` for every state S of a
+    row i in fold k whose probability contains f (in a chain the bracket is 1 - p). With :math:`D_{fk}` the derivative of
+    the estimate, times n, the influence value of row j gains
+
+    .. math:: \sum_{f, k} D_{fk}' A_{fk}^{-1} s_{fk, j}
+
+    with score s and information A of the fit (`LogisticFit`). Where rows of the fit of f are weighted by other factors
+    f' its score depends on them; :math:`D_{fk}' A_{fk}^{-1} \, \partial s_{fk} / \partial\theta_{f'k}`, with
+    :math:`\partial s_{fk} / \partial\theta_{f'k} = \sum_j s_{fk,j} \, (\partial \log w_j / \partial\eta_{f'}) \, z_j'`, is
+    then added to :math:`D_{f'k}`, from what was learned last to what was learned first.
+    """
+
+    def __init__(self, propensity: ChainPropensity, row_weight: Floats) -> None:
+        self.propensity = propensity
+        self._share = tally(propensity.fold, row_weight, propensity.n_folds) / row_weight.sum()
+        self._derivative: dict[Factor, Floats] = {}  # (K, T, Q, p)
+
+    def add(self, rows: Ints, parts: Iterable[Part], depth: Ints, weighted: Floats) -> None:
+        """Add states: ``weighted`` (m, Q) holds w_S q_S, 0 where a clipped weight does not move."""
+        chain = self.propensity
+        for lines, _, factors in parts:
+            if len(lines) == 0:
+                continue
+            t = int(depth[lines[0]])  # a set has one depth: the number of its costly groups
+            fold, q = chain.fold[rows[lines]], weighted[lines]
+            for factor, slack in factors:
+                z = factor.design[rows[lines]]
+                total = self._slot(factor, t, q.shape[1])
+                for k in range(chain.n_folds):
+                    mine = fold == k
+                    total[k, t] -= (q[mine] * slack[mine, None]).T @ z[mine]
+
+    def _slot(self, factor: Factor, t: int, n_quantities: int) -> Floats:
+        p = factor.design.shape[1]
+        old = self._derivative.get(factor)
+        if old is None or old.shape[1] <= t:
+            new = np.zeros((self.propensity.n_folds, t + 1, n_quantities, p))
+            if old is not None:
+                new[:, : old.shape[1]] = old
+            self._derivative[factor] = new
+        return self._derivative[factor]
+
+    def influence(self, directions: Floats) -> Floats:
+        """Additions (E, n) to the influence values of E estimates with derivatives (E, T, Q) in the means."""
+        out = np.zeros((len(directions), len(self.propensity.fold)))
+        slopes = {f: _pooled(f, d, directions) for f, d in self._derivative.items()}
+        for factor in self._backwards(slopes):
+            if factor not in slopes:
+                continue
+            fitted = np.array([fit is not None for fit in factor.fits])
+            share = self._share * fitted
+            for k, fit in enumerate(factor.fits):
+                if fit is None or share[k] == 0:
+                    continue
+                slope = slopes[factor] * (share[k] / share.sum()) @ fit.inverse_information
+                out += self._through(factor, k, slope, slopes)
+        return out
+
+    def _backwards(self, slopes: dict[Factor, Floats]) -> list[Factor]:
+        """Every factor before those that its rows are weighted by."""
+        root = [] if self.propensity.root is None else self.propensity.root.factors
+        inner = set(root)
+        return [*(f for f in slopes if f not in inner), *reversed(root)]
+
+    def _through(self, factor: Factor, k: int, slope: Floats, slopes: dict[Factor, Floats]) -> Floats:
+        """Score of the model of fold k times ``slope`` (E, p), in every row; what its weights pass on goes to ``slopes``."""
+        used = np.zeros(len(self.propensity.fold))
+        rows = factor.training(k)
+        used[rows] = 1.0
+        # All rows at once, then a mask: quicker than picking rows out and putting them back.
+        residual = used * (factor.outcome - factor.fitted(k))
+        pulls: list[tuple[Factor, Floats]] = []
+        if factor.weighting is not None:
+            weight, pulls = factor.weighting.of(k, rows, factor.outcome[rows])
+            residual[rows] *= weight
+        added = (slope @ factor.design.T) * residual
+        for other, pull in pulls:
+            passed = (added[:, rows] * pull) @ other.design[rows]
+            slopes[other] = slopes[other] + passed if other in slopes else passed
+        return np.asarray(
+            added - used * (added.sum(axis=1, keepdims=True) / used.sum())
+        )  # Firth's scores do not sum to 0
+
+
+def _pooled(factor: Factor, derivative: Floats, directions: Floats) -> Floats:
+    """Derivative (E, p) of the estimates: the folds estimate one and the same per row, so pool it, a fifth of the noise."""
+    fitted = np.array([fit is not None for fit in factor.fits])
+    return np.asarray(np.einsum("etq,tqp->ep", directions[:, : derivative.shape[1]], derivative[fitted].sum(axis=0)))

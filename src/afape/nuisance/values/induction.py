@@ -1,0 +1,268 @@
+"""Action values and state values, by exact backward induction over the depth of the walk."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+
+from ...arrays import Bools, Floats, Ints, every, tally
+from ...data import Retrospective
+from ...walk import FREE, WalkTable
+from .models import DEFAULT_VALUES, DepthModel, Features, LearnedValues
+
+__all__ = ["ACQUISITION", "MISCLASSIFICATION", "ActionValues", "Lessons", "TableValues"]
+
+ACQUISITION, MISCLASSIFICATION = 0, 1
+
+
+class TableValues(NamedTuple):
+    """Values of the states and edges of a table; both targets, acquisition and misclassification, as columns."""
+
+    edge: Floats  # (e, 2) expected cost to go after the edge, the edge's own price not included
+    stop: Floats  # (s,) Q(S, stop), the misclassification cost expected of stopping
+    state: Floats  # (s, 2) V(S)
+
+
+@dataclass(frozen=True, eq=False)
+class Lessons:
+    """What action values are learned from.
+
+    Parameters
+    ----------
+    given_columns : ndarray of int
+        Columns of X_o.
+    fold : ndarray of int
+        Fold of each row; a row's values come from models fitted on the other folds.
+    learned : LearnedValues
+        The regressor, and whether it knows the label: Q(S, stop) is then C_S itself.
+    row_weight : ndarray of shape (n,), optional
+        Weights of a bootstrap replicate.
+    averaged : ndarray of bool, optional
+        Rows whose values are wanted; those of the others are 0.
+    usable : ndarray of bool, optional
+        Rows that have everything given recorded: only these are learned from, and only these get values.
+    max_lines : int
+        A fit uses at most this many lines, taken at even distances.
+    """
+
+    given_columns: Ints
+    fold: Ints
+    learned: LearnedValues = DEFAULT_VALUES
+    row_weight: Floats | None = None
+    averaged: Bools | None = None
+    usable: Bools | None = None
+    max_lines: int = 200_000
+
+
+class ActionValues:
+    r"""Q and V under the policy, learned from blocked records (von Kleist et al. 2023, Theorem "Bellman equation").
+
+    .. math::
+       Q(x_S, S, stop, X_o) &= E[C_S \mid x_S, X_o] \\
+       Q(x_S, S, a, X_o) &= c_a + E[V(S + a) \mid x_S, X_o] \\
+       V(S) &= \sum_a \pi(a \mid x_S, S) \, Q(S, a)
+
+    Sets only grow, so depth by depth from the deepest the regressions are exact targets of each other: nothing is
+    bootstrapped. E[V(S + a) | .] is fitted on rows that have S + a recorded; under MAR given X_o they need no
+    weights, as long as X_o is among the inputs, acquired or not. Predictions are kept within what the prices
+    outside S + a and the cost matrix allow.
+
+    Parameters
+    ----------
+    data : Retrospective
+        Records.
+    table : WalkTable
+        The walk over what is recorded, all rows.
+    lessons : Lessons
+        What is learned, from which rows.
+    fixed : pair of ndarrays, optional
+        Edges whose cost to go is not learned (e,), and what it is taken to be (e, 2).
+    """
+
+    def __init__(
+        self, data: Retrospective, table: WalkTable, lessons: Lessons, fixed: tuple[Bools, Floats] | None = None
+    ) -> None:
+        self.data, self.table, self.fixed = data, table, fixed
+        fold, self.regressor, self.augment_label = (
+            lessons.fold,
+            lessons.learned.regressor,
+            lessons.learned.augment_label,
+        )
+        self.fold, self.row_weight, self.max_lines = fold, lessons.row_weight, lessons.max_lines
+        everyone = np.ones(len(data), dtype=bool)
+        self.train = everyone if self.row_weight is None else self.row_weight > 0
+        self.averaged = everyone if lessons.averaged is None else lessons.averaged
+        if lessons.usable is not None:
+            self.train, self.averaged = self.train & lessons.usable, self.averaged & lessons.usable
+        self.n_folds = int(fold.max()) + 1
+        self.given = np.isin(np.arange(len(data.columns)), lessons.given_columns)
+        self.fallbacks = 0  # predictions for which no row had anything like it recorded
+        n_states = len(table.row)
+        self.first_edge = np.searchsorted(table.edge_state, np.arange(n_states + 1))
+        self._models: dict[tuple[int, int, str], DepthModel] = {}
+        self._bounds = self._stop_bounds()
+        for k in self._used_folds():
+            for depth in range(table.n_depths - 1, -1, -1):
+                self._fit(k, depth)
+
+    def _used_folds(self) -> list[int]:
+        """Folds whose rows are averaged over; in a split, rows that only teach need no values."""
+        return [k for k in range(self.n_folds) if self.averaged[self.fold == k].any()]
+
+    def _stop_bounds(self) -> tuple[Floats, Floats]:
+        """Least and largest misclassification cost of each row, by its label where that is conditioned on."""
+        costs = self.data.costs
+        if self.augment_label:
+            return costs.min(axis=1)[self.data.labels], costs.max(axis=1)[self.data.labels]
+        return np.full(len(self.data), costs.min()), np.full(len(self.data), costs.max())
+
+    def _fit(self, k: int, depth: int) -> None:
+        table = self.table
+        allowed = self.train & (self.fold != k) if self.n_folds > 1 else self.train
+        learnable = allowed[table.row] & (table.depth == depth)
+        if not self.augment_label:
+            lines = self._thin(np.flatnonzero(learnable & ~np.isnan(table.cost)))
+            target = table.cost[lines][:, None]
+            self._models[k, depth, "stop"] = self._learn(depth, lines, None, target)
+        leads = table.edge_child >= 0
+        if self.fixed is not None:
+            leads &= ~self.fixed[0]
+        edges = self._thin(np.flatnonzero(leads & learnable[table.edge_state]))
+        target = self._state_values(np.full(len(edges), k), table.edge_child[edges])
+        self._models[k, depth, "edge"] = self._learn(depth, table.edge_state[edges], table.edge_group[edges], target)
+
+    def _thin(self, lines: Ints) -> Ints:
+        if len(lines) <= self.max_lines:
+            return lines
+        return lines[np.linspace(0, len(lines) - 1, self.max_lines).astype(np.intp)]
+
+    def _learn(self, depth: int, states: Ints, group: Ints | None, target: Floats) -> DepthModel:
+        rows = self.table.row[states]
+        weight = None if self.row_weight is None else self.row_weight[rows]
+        features, actions = self._features(states), self._actions(group, len(states))
+        return DepthModel(self.regressor, features, actions, target, weight, self._shared(depth))
+
+    def _shared(self, depth: int) -> Bools:
+        """Columns that are known in every state of this depth, whether or not it can be learned from."""
+        table = self.table
+        everywhere = every(table.acquired[table.depth == depth].T)
+        return np.asarray(everywhere[self.data.column_group] | self.given)
+
+    def _features(self, states: Ints) -> Features:
+        table, data = self.table, self.data
+        row, acquired = table.row[states], table.acquired[states]
+        known = acquired[:, data.column_group] | self.given
+        label = np.zeros((len(row), 0))
+        if self.augment_label:
+            label = (data.labels[row][:, None] == np.arange(1, len(data.classes))).astype(float)
+        return Features(np.where(known, data.values[row], np.nan), acquired, label)
+
+    def _actions(self, group: Ints | None, n: int) -> Bools:
+        n_groups = self.data.problem.n_groups
+        if group is None:
+            return np.zeros((n, n_groups + 1), dtype=bool)
+        return np.asarray(np.where(group == FREE, n_groups, group)[:, None] == np.arange(n_groups + 1))
+
+    def _edge_values(self, k: Ints, edges: Ints) -> Floats:
+        """Expected cost to go after each edge: fixed, or by the models of folds ``k``."""
+        if self.fixed is None:
+            return self._learned_values(k, edges)
+        fixed, ahead = self.fixed
+        out = ahead[edges]
+        learned = ~fixed[edges]
+        out[learned] = self._learned_values(k[learned], edges[learned])
+        return out
+
+    def _learned_values(self, k: Ints, edges: Ints) -> Floats:
+        """Expected cost to go after each edge, by the models of folds ``k``, within its bounds."""
+        table = self.table
+        states, group = table.edge_state[edges], table.edge_group[edges]
+        out = np.empty((len(edges), 2))
+        depth = table.depth[states]
+        for key in np.unique(np.column_stack([k, depth]), axis=0):
+            lines = np.flatnonzero((k == key[0]) & (depth == key[1]))
+            model = self._models[int(key[0]), int(key[1]), "edge"]
+            found, orphans = model.predict(self._features(states[lines]), self._actions(group[lines], len(lines)))
+            out[lines] = found
+            self.fallbacks += orphans
+        missing = np.isnan(out[:, 0])
+        low, high = self._bounds
+        row = table.row[states]
+        if missing.any():  # nobody ever got there: as if the policy stopped where it is
+            out[missing, ACQUISITION] = 0.0
+            out[missing, MISCLASSIFICATION] = self._stop_guess(k[missing], states[missing])
+        left = self._price_left(states, group)
+        out[:, ACQUISITION] = np.clip(out[:, ACQUISITION], 0.0, left)
+        out[:, MISCLASSIFICATION] = np.clip(out[:, MISCLASSIFICATION], low[row], high[row])
+        return out
+
+    def _price_left(self, states: Ints, group: Ints) -> Floats:
+        problem = self.data.problem
+        acquired = self.table.acquired[states]
+        left = np.where(acquired, 0.0, problem.prices).sum(axis=1)
+        return np.asarray(left - np.where(group == FREE, 0.0, problem.prices[group]))
+
+    def _stop_values(self, k: Ints, states: Ints) -> Floats:
+        """Q(S, stop); 0 where the policy never stops."""
+        table = self.table
+        stops = table.stop[states] > 0
+        if self.augment_label:
+            return np.where(stops, table.cost[states], 0.0)
+        out = np.zeros(len(states))
+        out[stops] = self._stop_guess(k[stops], states[stops], count=True)
+        return out
+
+    def _stop_guess(self, k: Ints, states: Ints, count: bool = False) -> Floats:
+        """Expected cost of stopping, also where the policy never does; the middle of the bounds where nobody ever did."""
+        table = self.table
+        row, depth = table.row[states], table.depth[states]
+        if self.augment_label:
+            out = table.cost[states]
+        else:
+            out = np.empty(len(states))
+            for key in np.unique(np.column_stack([k, depth]), axis=0):
+                lines = np.flatnonzero((k == key[0]) & (depth == key[1]))
+                model = self._models[int(key[0]), int(key[1]), "stop"]
+                answer, orphans = model.predict(self._features(states[lines]), self._actions(None, len(lines)))
+                self.fallbacks += orphans if count else 0
+                out[lines] = answer[:, 0]
+        low, high = self._bounds
+        return np.clip(np.where(np.isnan(out), (low + high)[row] / 2, out), low[row], high[row])
+
+    def _state_values(self, k: Ints, states: Ints) -> Floats:
+        """V(S) over all wanted actions, recorded or not."""
+        counts = self.first_edge[states + 1] - self.first_edge[states]
+        owner = np.repeat(np.arange(len(states)), counts)
+        offset = np.arange(len(owner)) - np.repeat(np.cumsum(counts) - counts, counts)
+        edges = self.first_edge[states][owner] + offset
+        ahead = self._edge_values(k[owner], edges)
+        return self._assemble(states, owner, edges, ahead, self._stop_values(k, states))
+
+    def _assemble(self, states: Ints, owner: Ints, edges: Ints, ahead: Floats, stop: Floats) -> Floats:
+        table = self.table
+        p = table.edge_probability[edges]
+        out = np.empty((len(states), 2))
+        out[:, ACQUISITION] = table.price[states] + tally(owner, p * ahead[:, ACQUISITION], len(states))
+        out[:, MISCLASSIFICATION] = tally(owner, p * ahead[:, MISCLASSIFICATION], len(states))
+        out[:, MISCLASSIFICATION] += table.stop[states] * stop
+        return out
+
+    def values(self, lines: int = 500_000) -> TableValues:
+        """Values of every state and edge, each by the model that has not seen its row; in pieces of ``lines``."""
+        table = self.table
+        n_states, n_edges = len(table.row), len(table.edge_state)
+        own = self.fold[table.row]
+        edge, stop = np.zeros((n_edges, 2)), np.zeros(n_states)
+        states = np.flatnonzero(self.averaged[table.row])
+        edges = np.flatnonzero(self.averaged[table.row[table.edge_state]])
+        for i in range(0, len(edges), lines):
+            part = edges[i : i + lines]
+            edge[part] = self._edge_values(own[table.edge_state[part]], part)
+        for i in range(0, len(states), lines):
+            part = states[i : i + lines]
+            stop[part] = self._stop_values(own[part], part)
+        everything = np.arange(n_states)
+        state = self._assemble(everything, table.edge_state, np.arange(n_edges), edge, stop)
+        return TableValues(edge, stop, state)

@@ -1,0 +1,288 @@
+"""Models of action values: how a cost to go is learned from what is known, and presets that learn it."""
+
+from __future__ import annotations
+
+import warnings
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import numpy as np
+from sklearn.base import BaseEstimator, RegressorMixin, clone
+from sklearn.ensemble import HistGradientBoostingRegressor
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.neural_network import MLPRegressor
+from sklearn.preprocessing import StandardScaler
+
+from ...arrays import Bools, Floats, lines_of, unique_sets
+from ..fitting import fit_weighted
+
+__all__ = [
+    "DEFAULT_VALUES",
+    "PRESETS",
+    "DepthModel",
+    "Features",
+    "LearnedValues",
+    "PaperNetwork",
+    "QuadraticRidge",
+    "ValueRegressor",
+    "as_regressor",
+]
+
+
+_MAX_PRODUCTS = 30  # columns; their products are 465 more
+
+
+@dataclass(frozen=True)
+class ValueRegressor:
+    """A scikit-learn regressor, and how lines are handed to it.
+
+    Parameters
+    ----------
+    estimator : scikit-learn regressor
+        Cloned before each fit.
+    pooled : bool
+        True: one model a depth, for all sets and actions at once; it sees NaN for what is not acquired, and
+        indicators of set, action and (where used) label. False: one model a set and action, which sees
+        only the values known there.
+    multi_output : bool
+        Whether it learns several targets in one fit.
+    """
+
+    estimator: Any
+    pooled: bool = True
+    multi_output: bool = False
+
+
+class QuadraticRidge(RegressorMixin, BaseEstimator):  # type: ignore[misc]
+    """Ridge regression on standardised columns, their squares and (up to 30 columns) products.
+
+    Parameters
+    ----------
+    alpha : float
+        Penalty, in units of one row.
+    """
+
+    def __init__(self, alpha: float = 1.0) -> None:
+        self.alpha = alpha
+
+    def fit(self, X: Floats, y: Floats, sample_weight: Floats | None = None) -> QuadraticRidge:
+        """Fit; y may have several columns."""
+        w = np.ones(len(X)) if sample_weight is None else np.asarray(sample_weight, dtype=float)
+        total = w.sum()
+        self.centre_ = w @ X / total
+        spread = np.sqrt(w @ (X - self.centre_) ** 2 / total)
+        varies = spread > 1e-12 * np.abs(self.centre_)
+        self.scale_ = np.where(varies & (spread > 0), spread, 1.0)
+        Z = self._expand(X)
+        self.offset_ = w @ Z / total
+        self.intercept_ = w @ y / total
+        Z = (Z - self.offset_) * np.sqrt(w)[:, None]
+        target = (y - self.intercept_) * (np.sqrt(w)[:, None] if y.ndim == 2 else np.sqrt(w))
+        gram = Z.T @ Z + self.alpha * np.eye(Z.shape[1])
+        self.coef_ = np.linalg.solve(gram, Z.T @ target)
+        return self
+
+    def predict(self, X: Floats) -> Floats:
+        """Predict."""
+        return np.asarray((self._expand(X) - self.offset_) @ self.coef_ + self.intercept_)
+
+    def _expand(self, X: Floats) -> Floats:
+        Z = (X - self.centre_) / self.scale_
+        if Z.shape[1] > _MAX_PRODUCTS:
+            return np.column_stack([Z, Z**2])
+        rows, columns = np.triu_indices(Z.shape[1])
+        return np.column_stack([Z, Z[:, rows] * Z[:, columns]])
+
+
+class PaperNetwork(RegressorMixin, BaseEstimator):  # type: ignore[misc]
+    """The paper's network: two hidden layers of 16, ReLU, learning rate 0.001.
+
+    Inputs and targets are standardised, blanks become the mean (indicators tell them apart). Below ``least`` rows there
+    is nothing to train on, and the mean is predicted.
+    """
+
+    def __init__(self, max_iter: int = 200, least: int = 20, random_state: int | None = 0) -> None:
+        self.max_iter, self.least, self.random_state = max_iter, least, random_state
+
+    def fit(self, X: Floats, y: Floats, sample_weight: Floats | None = None) -> PaperNetwork:
+        """Fit; y may have several columns."""
+        rows = np.arange(len(X))
+        if sample_weight is not None:
+            rows = np.repeat(rows, np.asarray(sample_weight).astype(int))
+        X, target = X[rows], y[rows]
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", ConvergenceWarning)  # training for max_iter epochs is the intention
+            self.inputs_ = StandardScaler().fit(X)
+            self.centre_, spread = target.mean(axis=0), target.std(axis=0)
+            self.spread_ = np.where(spread > 0, spread, 1.0)
+            self.network_ = None
+            if len(X) >= self.least:
+                network = MLPRegressor(
+                    hidden_layer_sizes=(16, 16),
+                    learning_rate_init=0.001,
+                    max_iter=self.max_iter,
+                    random_state=self.random_state,
+                )
+                self.network_ = network.fit(self._scaled(X), (target - self.centre_) / self.spread_)
+        return self
+
+    def predict(self, X: Floats) -> Floats:
+        """Predict."""
+        if self.network_ is None:
+            return np.asarray(np.broadcast_to(self.centre_, (len(X), *np.shape(self.centre_))))
+        return np.asarray(self.network_.predict(self._scaled(X)) * self.spread_ + self.centre_)
+
+    def _scaled(self, X: Floats) -> Floats:
+        return np.asarray(np.nan_to_num(self.inputs_.transform(X), nan=0.0))
+
+
+def _boosting() -> Any:
+    return HistGradientBoostingRegressor(
+        max_iter=60, learning_rate=0.1, max_leaf_nodes=8, min_samples_leaf=20, early_stopping=False, random_state=0
+    )
+
+
+PRESETS = {
+    "quadratic": lambda: ValueRegressor(QuadraticRidge(), pooled=False, multi_output=True),
+    "boosting": lambda: ValueRegressor(_boosting()),
+    "network": lambda: ValueRegressor(PaperNetwork(), multi_output=True),
+}
+
+
+def as_regressor(regressor: Any) -> ValueRegressor:
+    """A preset by name, a `ValueRegressor`, or any scikit-learn regressor that copes with NaN."""
+    if isinstance(regressor, ValueRegressor):
+        return regressor
+    if isinstance(regressor, str):
+        if regressor not in PRESETS:
+            raise ValueError(f"'values' must be one of {list(PRESETS)} or a regressor, but is {regressor!r}.")
+        return PRESETS[regressor]()
+    if isinstance(regressor, type) or not (hasattr(regressor, "fit") and hasattr(regressor, "predict")):
+        raise TypeError(
+            f"'values' must be a preset ({list(PRESETS)}), an instance of a scikit-learn regressor, a ValueRegressor, "
+            f"LearnedValues or KnownValues, not {regressor!r}."
+        )
+    return ValueRegressor(regressor)
+
+
+@dataclass(frozen=True)
+class LearnedValues:
+    """How action values are learned.
+
+    Parameters
+    ----------
+    regressor : str or regressor
+        "quadratic" (ridge regression on squares and products, one per set and action), "boosting", "network" (the
+        paper's), any scikit-learn regressor that copes with NaN, or a `ValueRegressor`.
+    augment_label : bool
+        Whether action values may also condition on the label. The agent never sees it, the estimator may; it
+        lowers the variance and changes nothing else. Where recording depends on the label, they always do.
+    """
+
+    regressor: Any = "quadratic"
+    augment_label: bool = True
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "regressor", as_regressor(self.regressor))
+        if not isinstance(self.augment_label, bool | np.bool_):
+            raise TypeError(f"'augment_label' must be True or False, but is {self.augment_label!r}.")
+
+
+DEFAULT_VALUES = LearnedValues()
+
+
+class Features(NamedTuple):
+    """What is known in some states."""
+
+    values: Floats  # (m, d), NaN where neither acquired nor given
+    acquired: Bools  # (m, G)
+    label: Floats  # (m, K - 1) or (m, 0)
+
+
+class DepthModel:
+    """One depth of one fold: a pooled model, or one a set and action.
+
+    A set and action without a model of its own falls back to one of fewer values: those known in every set of this
+    depth, with the action as an indicator.
+    """
+
+    def __init__(
+        self,
+        spec: ValueRegressor,
+        features: Features,
+        actions: Bools,
+        target: Floats,
+        weight: Floats | None,
+        shared: Bools,
+    ) -> None:
+        self.spec, self.n_targets, self.shared = spec, target.shape[1], shared
+        self.parts: dict[bytes, tuple[Bools, Any]] = {}
+        if len(target) == 0:
+            return
+        if spec.pooled:
+            X = self._pooled(features, actions)
+            keep = np.asarray(~np.isnan(X).all(axis=0))  # a booster refuses a column without any value
+            self.parts[b""] = keep, self._fit(X[:, keep], target, weight)
+            return
+        kinds, index = unique_sets(np.column_stack([features.acquired, actions]))
+        for kind, lines in zip(kinds, lines_of(index, len(kinds)), strict=True):
+            known = ~np.isnan(features.values[lines[0]])
+            X = np.column_stack([features.values[lines][:, known], features.label[lines]])
+            part = None if weight is None else weight[lines]
+            self.parts[kind.tobytes()] = known, self._fit(X, target[lines], part)
+        self.fallback = self._fit(self._fewer(features, actions), target, weight)
+
+    def _fewer(self, features: Features, actions: Bools) -> Floats:
+        return np.column_stack([features.values[:, self.shared], features.label, actions])
+
+    @staticmethod
+    def _pooled(features: Features, actions: Bools) -> Floats:
+        return np.column_stack([features.values, features.acquired, actions, features.label])
+
+    def _fit(self, X: Floats, target: Floats, weight: Floats | None) -> Any:
+        if X.shape[1] == 0:  # nothing known: the mean
+            return np.average(target, axis=0, weights=weight)
+        if self.spec.multi_output:
+            return self._learned(X, target if self.n_targets > 1 else target[:, 0], weight)
+        return [self._learned(X, target[:, j], weight) for j in range(self.n_targets)]
+
+    def _learned(self, X: Floats, target: Floats, weight: Floats | None) -> Any:
+        if weight is None:
+            return clone(self.spec.estimator).fit(X, target)
+        return fit_weighted(self.spec.estimator, X, target, weight)
+
+    def predict(self, features: Features, actions: Bools) -> tuple[Floats, int]:
+        """Predictions, NaN where there was no line at all to learn from, and how many had no model of their own."""
+        out = np.full((len(actions), self.n_targets), np.nan)
+        if not self.parts:
+            return out, len(actions)
+        if self.spec.pooled:
+            keep, model = self.parts[b""]
+            return self._ask(model, self._pooled(features, actions)[:, keep]), 0
+        orphans = 0
+        kinds, index = unique_sets(np.column_stack([features.acquired, actions]))
+        for kind, lines in zip(kinds, lines_of(index, len(kinds)), strict=True):
+            if (found := self.parts.get(kind.tobytes())) is None:
+                part = Features(features.values[lines], features.acquired[lines], features.label[lines])
+                fewer = self._fewer(part, actions[lines])
+                if not np.isnan(fewer).any():  # else even the shared values are not known here: no answer
+                    out[lines] = self._ask(self.fallback, fewer)
+                orphans += len(lines)
+                continue
+            known, model = found
+            X = np.column_stack([features.values[lines][:, known], features.label[lines]])
+            out[lines] = self._ask(model, X)
+        return out, orphans
+
+    def _ask(self, model: Any, X: Floats) -> Floats:
+        if isinstance(model, np.ndarray):
+            return np.broadcast_to(model, (len(X), self.n_targets))
+        models = model if isinstance(model, list) else [model]
+        answers = [np.asarray(m.predict(X), dtype=float) for m in models]
+        found = np.column_stack(answers) if all(len(a) == len(X) for a in answers) else answers[0]
+        if found.shape != (len(X), self.n_targets) or not np.isfinite(found).all():
+            raise ValueError(
+                f"The regressor {type(self.spec.estimator).__name__} must predict {self.n_targets} finite number(s) a row, "
+                f"but returned shape {found.shape} with {int((~np.isfinite(found)).sum())} NaN or infinite."
+            )
+        return found

@@ -1,0 +1,314 @@
+"""The plan of an evaluation: every argument of `evaluate` and its relatives, checked once, before any work."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from numbers import Real
+from typing import Any
+
+import numpy as np
+
+from .agents.policy import Policy, bind
+from .arrays import Bools, Floats, Ints, check_confidence, units_of
+from .bootstrap import Bootstrap
+from .classifiers import Classifier, check_classifier
+from .data import Retrospective
+from .estimators.catalogue import METHODS, Choice
+from .imputation import Imputations
+from .missingness import MAR, MCAR, MNAR
+from .nuisance.fitted import Recipe
+from .nuisance.propensity.known import KnownPropensity
+from .nuisance.propensity.learned import DEFAULT_PROPENSITY, LearnedPropensity
+from .nuisance.values.known import KnownValues
+from .nuisance.values.models import DEFAULT_VALUES, LearnedValues
+from .nuisance.weights import PropensitySpec
+from .support.thresholds import DEFAULT_THRESHOLDS, SupportThresholds
+from .walk import WalkOptions
+
+__all__ = ["Options", "Plan", "Silent", "assign_folds", "choices_under", "make_plan", "name_of", "split_folds"]
+
+
+@dataclass(frozen=True, eq=False)
+class Options:
+    """Arguments of `evaluate` as the user gave them, beyond data, policy, classifier and missingness."""
+
+    estimators: Any = None
+    propensity: Any = None
+    values: Any = None
+    normalize: Any = True
+    acquisition_weight: Any = "before"
+    bootstrap: Any = 0
+    confidence: Any = 0.95
+    n_folds: Any = None
+    split: Any = None
+    imputer: Any = None
+    n_imputations: Any = None
+    random_state: Any = 0
+    n_jobs: Any = None
+    walk: Any = None
+    thresholds: Any = None
+
+
+@dataclass(frozen=True, eq=False)
+class Plan:
+    """Everything about an evaluation but the policies.
+
+    Attributes
+    ----------
+    propensities : dict
+        Specifications by name: "learned", "known".
+    choices : list of Choice
+        Estimators that were asked for, or that the assumption may allow.
+    asked : bool
+        Whether the user named them.
+    recipe : Recipe
+        How estimates are made.
+    bootstrap : Bootstrap or None
+        How replicates are drawn.
+    walk : WalkOptions
+        Budgets of the walk, its simulation policy told about the problem.
+    walk_seed, bootstrap_seed
+        Seeds.
+    imputations : Imputations or None
+        Completed tables, drawn when first used.
+    """
+
+    data: Retrospective
+    classifier: Classifier
+    missingness: MCAR | MAR | MNAR
+    propensities: dict[str, PropensitySpec]
+    choices: list[Choice]
+    asked: bool
+    recipe: Recipe
+    bootstrap: Bootstrap | None
+    confidence: float
+    walk: WalkOptions
+    walk_seed: int
+    bootstrap_seed: np.random.SeedSequence
+    n_jobs: int | None
+    thresholds: SupportThresholds
+    imputations: Imputations | None
+
+    @property
+    def n_replicates(self) -> int:
+        """Bootstrap replicates to draw."""
+        return 0 if self.bootstrap is None else self.bootstrap.n_replicates
+
+
+class Silent:
+    """Stands in for the classifier where only the policy's decisions matter."""
+
+    def predict(self, values: Floats, acquired: Bools) -> Ints:
+        """The first class."""
+        return np.zeros(len(values), dtype=np.intp)
+
+
+def make_plan(data: Any, classifier: Any, missingness: Any, options: Options) -> Plan:
+    """Check every argument; ``classifier`` may be None where no prediction is needed."""
+    _check_data(data)
+    _check_missingness(missingness, data)
+    if options.acquisition_weight not in ("before", "after"):
+        raise ValueError(f"'acquisition_weight' must be 'before' or 'after', but is {options.acquisition_weight!r}.")
+    check_confidence(options.confidence)
+    specs = _propensity_specs(options.propensity, data)
+    possible = choices_under(missingness, specs)
+    choices = _chosen(options.estimators, possible)
+    values = _action_values(options.values)
+    bootstrap = _bootstrap(options.bootstrap, data)
+    judge: Classifier = Silent() if classifier is None else check_classifier(classifier, data)
+    fold_seed, walk_seed, bootstrap_seed, imputation_seed = np.random.SeedSequence(options.random_state).spawn(4)
+    fold, averaged = _folds(data, options, np.random.default_rng(fold_seed))
+    return Plan(
+        data=data,
+        classifier=judge,
+        missingness=missingness,
+        propensities=specs,
+        choices=choices,
+        asked=options.estimators is not None,
+        recipe=Recipe(values, options.normalize, options.acquisition_weight, fold, averaged),
+        bootstrap=bootstrap,
+        confidence=options.confidence,
+        walk=walk_options(options.walk, data),
+        walk_seed=int(walk_seed.generate_state(1, np.uint64)[0]),
+        bootstrap_seed=bootstrap_seed,
+        n_jobs=options.n_jobs,
+        thresholds=_thresholds(options.thresholds),
+        imputations=_imputations(options, data, choices, int(imputation_seed.generate_state(1)[0])),
+    )
+
+
+def _check_data(data: Any) -> None:
+    if not isinstance(data, Retrospective):
+        raise TypeError(f"'data' must be an afape.Retrospective, not {type(data).__name__}.")
+    if len(data) == 0:
+        raise ValueError("'data' must have rows, but is empty.")
+
+
+def _check_missingness(missingness: Any, data: Retrospective) -> None:
+    if not isinstance(missingness, MCAR | MAR | MNAR):
+        raise TypeError(
+            f"'missingness' must be afape.MCAR(), afape.MAR(given=[...]) or afape.MNAR(graph=...), not {missingness!r}."
+        )
+    missingness.conditioning(data, np.zeros(data.problem.n_groups, dtype=bool))  # refuses names that do not fit
+
+
+def _propensity_specs(propensity: Any, data: Retrospective) -> dict[str, PropensitySpec]:
+    """Specifications by name, in the order given."""
+    listed = list(propensity) if isinstance(propensity, list | tuple) else [propensity]
+    specs: list[PropensitySpec] = []
+    for p in listed:
+        if isinstance(p, type):
+            raise TypeError(f"'propensity' must be an instance, but is the class {p.__name__}.")
+        if isinstance(p, KnownPropensity | LearnedPropensity):
+            specs.append(p)
+        elif p is None:
+            specs.append(DEFAULT_PROPENSITY)
+        elif hasattr(p, "predict_proba"):
+            specs.append(LearnedPropensity(p))
+        else:
+            raise TypeError(
+                f"'propensity' must be None, a scikit-learn classifier, LearnedPropensity or KnownPropensity, not "
+                f"{type(p).__name__}. A function that knows the probabilities goes into afape.KnownPropensity(function)."
+            )
+    known = [p for p in specs if isinstance(p, KnownPropensity)]
+    if not specs or len(known) > 1 or len(specs) - len(known) > 1:
+        raise ValueError(
+            "'propensity' must be one propensity, or a list of one learned (None) and one known, but the list has "
+            f"{len(specs) - len(known)} learned and {len(known)} known."
+        )
+    for p in known:
+        p.bind(data)  # refuses arrays that do not fit
+    return {"known" if isinstance(p, KnownPropensity) else "learned": p for p in specs}
+
+
+def choices_under(missingness: MCAR | MAR | MNAR, propensities: Mapping[str, Any]) -> list[Choice]:
+    """Estimators that an assumption may allow, in the order of the catalogue; under a graph the policy decides too.
+
+    A known propensity beside a learned one makes a second estimator of every method that weighs, marked ``-gt``.
+    """
+    first = "learned" if "learned" in propensities else "known"
+    found = []
+    for method in METHODS.values():
+        if method.view == "hybrid" and not isinstance(missingness, MNAR):
+            continue
+        kind = "complete rows" if method.view == "missing-data" else "sets"
+        for name in propensities if method.needs & {"propensity", "root"} else [first]:
+            key = None if method.view == "none" else (kind, name)
+            found.append(Choice(method, name, method.name if name == first else f"{method.name}-gt", key))
+    return found
+
+
+def _chosen(estimators: Any, possible: list[Choice]) -> list[Choice]:
+    """Estimators asked for, each once; all that are possible where none is named."""
+    if estimators is None:
+        return possible
+    if isinstance(estimators, str) or not isinstance(estimators, Sequence) or not estimators:
+        raise ValueError(f"'estimators' must be a list of names, but is {estimators!r}.")
+    by_name = {choice.name: choice for choice in possible}
+    for name in estimators:
+        if name not in by_name:
+            raise ValueError(
+                f"'estimators' must be among {list(by_name)} under this assumption and propensity, but {name!r} is not."
+            )
+    return [by_name[name] for name in dict.fromkeys(estimators)]
+
+
+def _action_values(values: Any) -> LearnedValues | KnownValues:
+    if values is None:
+        return DEFAULT_VALUES
+    return values if isinstance(values, LearnedValues | KnownValues) else LearnedValues(values)
+
+
+def _bootstrap(bootstrap: Any, data: Retrospective) -> Bootstrap | None:
+    if isinstance(bootstrap, int) and bootstrap == 0:
+        return None
+    draws = bootstrap if isinstance(bootstrap, Bootstrap) else Bootstrap(bootstrap)
+    n_units = len(data) if data.cluster is None else len(np.unique(data.cluster))
+    if draws.n_replicates and n_units < 2:
+        raise ValueError(
+            f"'bootstrap' needs at least two {'rows' if data.cluster is None else 'clusters'} to draw from, but there "
+            f"is {n_units}."
+        )
+    return draws
+
+
+def _folds(data: Retrospective, options: Options, rng: np.random.Generator) -> tuple[Ints, Floats | None]:
+    """Fold of each row, and which rows are averaged over where not all are."""
+    if options.split is None:
+        return assign_folds(len(data), 5 if options.n_folds is None else options.n_folds, data.cluster, rng), None
+    if options.n_folds is not None:
+        raise ValueError("'n_folds' and 'split' exclude each other: cross-fit, or learn from a part of the rows.")
+    fold = split_folds(len(data), options.split, data.cluster, rng)
+    return fold, (fold == 0).astype(float)
+
+
+def assign_folds(n_rows: int, n_folds: int, cluster: Ints | None, rng: np.random.Generator) -> Ints:
+    """Fold of each row, in near-equal folds at random; rows of one cluster share a fold.
+
+    With one fold, nuisances are fitted and used on the same rows.
+    """
+    if not isinstance(n_folds, int | np.integer) or n_folds < 1:
+        raise ValueError(f"'n_folds' must be a whole number of at least 1, but is {n_folds!r}.")
+    units = units_of(n_rows, cluster)
+    n_units = int(units.max()) + 1
+    if n_units < n_folds:
+        raise ValueError(
+            f"'n_folds' must not exceed the number of {'rows' if cluster is None else 'clusters'}, but is {n_folds} "
+            f"for {n_units}. Lower it, or use n_folds=1."
+        )
+    fold = np.empty(n_units, dtype=np.intp)
+    fold[rng.permutation(n_units)] = np.arange(n_units) % n_folds
+    return fold[units]
+
+
+def split_folds(n_rows: int, split: float, cluster: Ints | None, rng: np.random.Generator) -> Ints:
+    """Fold 1 learns, fold 0 is averaged over: what is used in fold 0 is fitted on fold 1."""
+    if not isinstance(split, Real) or not 0 < split < 1:
+        raise ValueError(f"'split' must lie strictly between 0 and 1, but is {split!r}.")
+    units = units_of(n_rows, cluster)
+    n_units = int(units.max()) + 1
+    n_learn = round(split * n_units)
+    if not 0 < n_learn < n_units:
+        raise ValueError(f"'split' {split!r} leaves no row to learn from or to average over.")
+    learns = np.zeros(n_units, dtype=np.intp)
+    learns[rng.permutation(n_units)[:n_learn]] = 1
+    return learns[units]
+
+
+def walk_options(walk: Any, data: Retrospective) -> WalkOptions:
+    """Options with their simulation policy told about the problem."""
+    if walk is not None and not isinstance(walk, WalkOptions):
+        raise TypeError(f"'walk' must be an afape.WalkOptions, not {walk!r}.")
+    options = walk or WalkOptions()
+    if options.simulation is None:
+        return options
+    return replace(options, simulation=bind(options.simulation, data.problem, "simulation"))
+
+
+def _thresholds(thresholds: Any) -> SupportThresholds:
+    if thresholds is None:
+        return DEFAULT_THRESHOLDS
+    if not isinstance(thresholds, SupportThresholds):
+        raise TypeError(f"'thresholds' must be an afape.SupportThresholds, not {thresholds!r}.")
+    return thresholds
+
+
+def _imputations(options: Options, data: Retrospective, choices: list[Choice], seed: int) -> Imputations | None:
+    """Completed tables, where an estimator may want them; what was said about them is checked in any case."""
+    said = options.imputer is not None or options.n_imputations is not None
+    if not said and not any("imputations" in choice.method.needs for choice in choices):
+        return None
+    n_imputations = 10 if options.n_imputations is None else options.n_imputations
+    return Imputations(data, options.imputer, n_imputations, seed)
+
+
+def name_of(thing: Any) -> str:
+    """Short name of a policy or classifier."""
+    text = repr(thing)
+    return type(thing).__name__ if " object at 0x" in text or len(text) > 80 else text
+
+
+def bound_policies(policies: Mapping[str, tuple[Any, str]], data: Retrospective) -> dict[str, Policy]:
+    """Policies told about the problem; each comes with the argument to blame for it."""
+    return {name: bind(policy, data.problem, argument) for name, (policy, argument) in policies.items()}

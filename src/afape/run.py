@@ -1,0 +1,405 @@
+"""A plan carried out: walk, fit, reduce, tell. Each step is a function of what the steps before it gave."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from .agents.policy import Policy
+from .arrays import Bools, Floats, every, unique_sets
+from .bootstrap import Replicates, run_bootstrap
+from .classifiers import column_means
+from .diagnostics.search import known_unsupported, supported_view
+from .diagnostics.sums import support_of
+from .diagnostics.support import WEIGHT_COLUMNS, Support
+from .estimators.bounds import BoundedReduction
+from .estimators.catalogue import Choice
+from .estimators.estimate import Outcome
+from .estimators.reduction import Reduced
+from .imputation import completed_runs, completed_steps
+from .missingness import MNAR
+from .notices import (
+    ClippedWeightsWarning,
+    NormalizerWarning,
+    PropensityFitWarning,
+    SupportWarning,
+    ValueFallbackWarning,
+    warn,
+)
+from .nuisance.fitted import Fitted, ViewKey
+from .nuisance.propensity.factor import NotLearnableError
+from .nuisance.propensity.known import BoundKnownPropensity
+from .nuisance.propensity.learned import BoundPropensity
+from .nuisance.values.known import KnownValues
+from .nuisance.weights import Propensities, View
+from .plan import Plan, name_of
+from .result import Evaluation
+from .support import SupportSearch
+from .walk import Ground, Tables, TableStore, WalkTable, run_costs, walk
+
+__all__ = [
+    "Progress",
+    "Steps",
+    "Views",
+    "Walked",
+    "answer",
+    "bind_propensities",
+    "fit",
+    "run",
+    "views_of",
+    "walk_policies",
+]
+
+Progress = Callable[[int, int], None]
+
+_PROBE_ROWS = 256  # rows by whose sets the form of the propensity is chosen
+_FAR_FROM_ONE = 0.1
+
+
+def run(plan: Plan, policies: Mapping[str, Policy], progress: Progress | None = None) -> dict[str, Evaluation]:
+    """Evaluate policies that know the problem, on the same rows and with the same propensities."""
+    steps = Steps(progress, len(policies) * _steps_of(plan))
+    _draw_imputations(plan)
+    walked = walk_policies(plan, policies, steps.walked)
+    propensities = bind_propensities(plan, walked.values())
+    return {name: _evaluate(plan, name, policy, walked[name], propensities, steps) for name, policy in policies.items()}
+
+
+def _draw_imputations(plan: Plan) -> None:
+    """An imputer that fails should do so before the walk; under a graph only the walk says whether it is needed."""
+    needed = any("imputations" in choice.method.needs for choice in plan.choices)
+    if needed and plan.imputations is not None and not isinstance(plan.missingness, MNAR):
+        plan.imputations.draw()
+
+
+class Steps:
+    """Counts rows that were walked and replicates that were drawn, and tells of them."""
+
+    def __init__(self, progress: Progress | None, total: int) -> None:
+        self.progress, self.total, self.done = progress, total, 0
+
+    def add(self, count: int) -> None:
+        """So many more are done."""
+        self.done += count
+        if self.progress is not None:
+            self.progress(min(self.done, self.total), self.total)
+
+    def walked(self, table: WalkTable) -> None:
+        """The rows of this table are walked."""
+        self.add(int((table.depth == 0).sum()))  # each row starts in one state
+
+    def telling(self, tables: Iterable[WalkTable]) -> Iterator[WalkTable]:
+        """The same tables, told of one by one."""
+        for table in tables:
+            self.walked(table)
+            yield table
+
+
+def _steps_of(plan: Plan) -> int:
+    """Rows to walk and replicates to draw for one policy."""
+    walks = {choice.method.walk for choice in plan.choices}
+    steps = len(plan.data) * (1 + ("mean-imputed" in walks)) + plan.n_replicates
+    if "completed" in walks and plan.imputations is not None:
+        steps += completed_steps(plan.imputations, _used(plan))
+    return steps
+
+
+def _used(plan: Plan) -> Bools:
+    averaged = plan.recipe.averaged
+    return np.ones(len(plan.data), dtype=bool) if averaged is None else averaged > 0
+
+
+@dataclass(frozen=True, eq=False)
+class Walked:
+    """The walk of one policy over what is recorded.
+
+    Attributes
+    ----------
+    tables : Tables
+        Its tables.
+    wanted : ndarray of bool, shape (u, G)
+        Distinct sets that the policy wants somewhere, nothing at all among them.
+    asked : ndarray of bool, shape (v, G)
+        Sets that it reaches or wants in a few rows spread over the data; under a graph in all rows, because what has to be
+        adjusted for depends on them.
+    """
+
+    tables: Tables
+    wanted: Bools
+    asked: Bools
+
+
+def walk_policies(
+    plan: Plan, policies: Mapping[str, Policy], told: Callable[[WalkTable], None] | None = None
+) -> dict[str, Walked]:
+    """Walk every policy over what is recorded: the only time that it and the classifier are asked about it."""
+    data, store = plan.data, TableStore()
+    n, free = len(data), data.problem.free
+    few = n if isinstance(plan.missingness, MNAR) else min(_PROBE_ROWS, n)
+    probed = np.isin(np.arange(n), np.linspace(0, n - 1, few).astype(np.intp))
+    out = {}
+    for name, policy in policies.items():
+        wanted: list[Bools] = [np.zeros((1, data.problem.n_groups), dtype=bool)]
+        asked: list[Bools] = []
+
+        def seen(table: WalkTable, wanted: list[Bools] = wanted, asked: list[Bools] = asked) -> None:
+            sets, index = table.edge_sets(free)
+            wanted.append(sets[np.unique(index[table.reach[table.edge_state] > 0])])
+            mine = probed[table.row]
+            asked.append(table.sets[np.unique(table.set_index[mine])])
+            asked.append(sets[np.unique(index[mine[table.edge_state]])])
+            if told is not None:
+                told(table)
+
+        ground = Ground.recorded(data, policy, plan.classifier)
+        tables = store.keep(walk(ground, None, plan.walk, plan.walk_seed, plan.n_jobs), seen)
+        out[name] = Walked(tables, unique_sets(np.concatenate(wanted))[0], unique_sets(np.concatenate(asked))[0])
+    return out
+
+
+def bind_propensities(plan: Plan, walked: Iterable[Walked]) -> Propensities:
+    """Propensities that serve all of these policies."""
+    asked = unique_sets(np.concatenate([w.asked for w in walked]))[0]
+    complete = any(choice.method.view == "missing-data" for choice in plan.choices) if plan.asked else None
+    return Propensities.bind(plan.data, plan.missingness, plan.propensities, plan.recipe.fold, asked, complete)
+
+
+@dataclass(frozen=True, eq=False)
+class Views:
+    """Every view of one policy, and the search for support that they come from."""
+
+    by_key: dict[ViewKey, View]
+    search: SupportSearch
+
+    @property
+    def semi(self) -> View:
+        """The semi-offline or hybrid view with the first propensity."""
+        return next(view for (kind, _), view in self.by_key.items() if kind == "sets")
+
+    @property
+    def complete(self) -> View | None:
+        """The missing-data view with the first propensity, where it is identified."""
+        return next((view for (kind, _), view in self.by_key.items() if kind == "complete rows"), None)
+
+
+def views_of(plan: Plan, propensities: Propensities, walked: Walked) -> Views:
+    """Search for what is unsupported in each view: estimators that meet it answer with bounds."""
+    search = SupportSearch(plan.data, propensities.conditioning, plan.thresholds)
+    everything = np.ones(plan.data.problem.n_groups, dtype=bool)
+    gaps, whole = propensities.conditioning.gaps, propensities.whole
+    beyond = search if whole is None or whole is search.conditioning else replace(search, conditioning=whole)
+    views: dict[ViewKey, View] = {}
+    for name, propensity in propensities.of_sets.items():
+        views["sets", name] = _view(search, propensity, gaps, walked.wanted, walked.tables)
+    for name, propensity in propensities.of_complete.items():
+        views["complete rows", name] = _view(beyond, propensity, everything, everything[None], walked.tables)
+    return Views(views, search)
+
+
+def _view(search: SupportSearch, propensity: BoundPropensity, adjust: Bools, wanted: Bools, tables: Tables) -> View:
+    """The view of a policy that wants these sets; its map holds what more than a negligible share of runs meets."""
+    view = View(propensity, search.data.recorded, adjust, refusal=search.refusal(adjust))
+    if view.refusal:
+        return view
+    if isinstance(propensity, BoundKnownPropensity):
+        found = known_unsupported(search, propensity, adjust, tables)
+    else:
+        found = search.of_sets(wanted, adjust)
+    return supported_view(view, found, search.data, tables, search.thresholds.share) if found else view
+
+
+def fit(
+    plan: Plan,
+    policy: Policy,
+    walked: Walked,
+    propensities: Propensities,
+    views: Views,
+    steps: Steps | None = None,
+) -> Fitted:
+    """Everything that the estimates of one policy are a function of."""
+    choices = _choices(plan, propensities)
+    used = {c.key: views.by_key[c.key] for c in choices if c.key is not None}
+    valued = dict.fromkeys(c.key for c in choices if c.key is not None and "values" in c.method.needs)
+    runs = _runs(plan, policy, walked.tables, choices, steps or Steps(None, 0))
+    given = propensities.conditioning
+    return Fitted(plan.data, plan.recipe, given, walked.tables, runs, used, tuple(valued)).learn()
+
+
+def _evaluate(
+    plan: Plan, name: str, policy: Policy, walked: Walked, propensities: Propensities, steps: Steps
+) -> Evaluation:
+    """Fit, reduce, bootstrap, tell."""
+    choices, views = _choices(plan, propensities), views_of(plan, propensities, walked)
+    fitted = fit(plan, policy, walked, propensities, views, steps)
+    rows = plan.data.identity
+    outcomes = {c.name: answer(c, fitted).outcome(rows, plan.confidence) for c in choices}
+    if plan.bootstrap is not None:
+        # Imputed estimates have intervals of their own: replicates would need imputations of their own.
+        replicated = [c for c in choices if "imputations" not in c.method.needs]
+        replicates = _replicates(plan, fitted, replicated, steps)
+        outcomes |= replicates.added_to({c.name: outcomes[c.name] for c in replicated})
+    support = support_of(plan.data, walked.tables, views.search, views.semi, views.complete)
+    support = replace(support, estimators=_weight_table(outcomes, [c.name for c in choices if _weighs_states(c)]))
+    outcomes = _with_caveats(outcomes, choices, support, plan.thresholds.share)
+    _tell(outcomes, choices, fitted, propensities, support)
+    judge, assumed, reasons = name_of(plan.classifier), repr(plan.missingness), propensities.reasons
+    return Evaluation(outcomes, support, name, judge, assumed, plan.confidence, reasons, tuple(choices))
+
+
+def _choices(plan: Plan, propensities: Propensities) -> list[Choice]:
+    """Estimators to use: those asked for, or all that the assumption allows for this policy."""
+    gaps = bool(propensities.conditioning.gaps.any())
+    if not plan.asked:
+        other = "semi-offline" if gaps else "hybrid"
+        return [c for c in plan.choices if c.method.view != other and not _refusal(c, propensities)]
+    for choice in plan.choices:
+        if gaps and choice.method.view == "semi-offline":
+            raise ValueError(
+                f"'estimators' has {choice.name!r}, but here the recording of what the policy wants depends on groups "
+                f"that are not always recorded. Use {choice.method.name + '-miss'!r}."
+            )
+        if refusal := _refusal(choice, propensities):
+            raise ValueError(f"'estimators' has {choice.name!r}, but {refusal}.")
+    return plan.choices
+
+
+def _refusal(choice: Choice, propensities: Propensities) -> str:
+    """Why the assumption does not allow a method for this policy."""
+    if choice.method.view == "missing-data" and not propensities.of_complete:
+        return "under this graph the probability of a complete row is not identified"
+    if "imputations" in choice.method.needs and not propensities.ignorable:
+        return "imputation needs data missing at random given what is always recorded, and under this assumption they are not"
+    return ""
+
+
+def _runs(plan: Plan, policy: Policy, tables: Tables, choices: list[Choice], steps: Steps) -> dict[str, Any]:
+    """Costs of plain runs, by walk, for the methods that average them."""
+    data, judge = plan.data, plan.classifier
+    needed = {choice.method.walk for choice in choices if choice.key is None}
+
+    def walking(ground: Ground, rows: Any = None) -> Iterator[WalkTable]:
+        return walk(ground, rows, plan.walk, plan.walk_seed, plan.n_jobs)
+
+    out: dict[str, Any] = {}
+    if "recorded" in needed:
+        out["recorded"] = run_costs(tables, data)
+    if "blocked" in needed:
+        out["blocked"] = run_costs(tables, data, blocked=True)
+        lacking = np.flatnonzero(~every(data.recorded[:, data.problem.free]))
+        if len(lacking):  # these rows start from the free groups that they have
+            partly = Ground.partly_free(data, policy, judge)
+            out["blocked"] += run_costs(walking(partly, lacking), data, blocked=True)
+    if "mean-imputed" in needed:
+        completed = np.where(np.isnan(data.values), column_means(data), data.values)
+        ground = Ground.everything(data, completed, policy, judge)
+        out["mean-imputed"] = run_costs(steps.telling(walking(ground)), data)
+    if "completed" in needed and plan.imputations is not None:
+        out["completed"] = completed_runs(
+            plan.imputations, policy, judge, _used(plan), lambda ground, rows: steps.telling(walking(ground, rows))
+        )
+    return out
+
+
+def answer(choice: Choice, fitted: Fitted) -> Reduced:
+    """What a method answers; bounds where what it rests on is not supported for all of the policy's runs."""
+    method, key, valued = choice.method, choice.key, "values" in choice.method.needs
+    view = None if key is None else fitted.views[key]
+    if view is None or not view.unsupported or not _rests_on_records(choice, fitted, view):
+        return method.reduce(fitted.evidence(key, valued))
+    least, largest = (fitted.evidence(key, valued, flag) for flag in (False, True))
+    return BoundedReduction(method.reduce(least), method.reduce(largest), least)
+
+
+def _rests_on_records(choice: Choice, fitted: Fitted, view: View) -> bool:
+    """Whether the method needs records of what the policy wants: all do but a mean of known values."""
+    known = isinstance(fitted.recipe.values, KnownValues)
+    return _weighs_states(choice) or not known or bool(view.adjust.any())
+
+
+def _weighs_states(choice: Choice) -> bool:
+    return "propensity" in choice.method.needs
+
+
+def _replicates(plan: Plan, fitted: Fitted, choices: list[Choice], steps: Steps) -> Replicates:
+    assert plan.bootstrap is not None
+    return run_bootstrap(
+        partial(_replicate, fitted, choices, plan.bootstrap.refit),
+        plan.data,
+        plan.bootstrap,
+        plan.bootstrap_seed,
+        n_jobs=plan.n_jobs,
+        told=steps.add,
+    )
+
+
+def _replicate(fitted: Fitted, choices: list[Choice], refit: bool, drawn: Floats) -> dict[str, dict[str, float]]:
+    """Every estimate with rows drawn this often; nothing where the draw cannot teach what has to be learned."""
+    try:
+        again = fitted.refit(drawn) if refit else fitted.reweight(drawn)
+        return {choice.name: answer(choice, again).values for choice in choices}
+    except NotLearnableError:
+        return {choice.name: {} for choice in choices}
+
+
+def _weight_table(outcomes: dict[str, Outcome], names: list[str]) -> pd.DataFrame:
+    lines = []
+    for name in names:
+        outcome = outcomes[name]
+        steps = ", ".join(f"{v:.3f}" for v in outcome.normalizers)
+        lines.append((name, outcome.ess, outcome.normalizer, steps, outcome.largest_weight, outcome.clipped))
+    return pd.DataFrame(lines, columns=WEIGHT_COLUMNS)
+
+
+def _with_caveats(
+    outcomes: dict[str, Outcome], choices: list[Choice], support: Support, negligible: float
+) -> dict[str, Outcome]:
+    """Say of imputed estimates how much of them rests on the imputation model alone."""
+    out = dict(outcomes)
+    for choice in choices:
+        if "imputations" in choice.method.needs and support.unsupported > negligible:
+            share = f"{100 * support.unsupported:.2g} % of the policy's runs"
+            caveat = f"{share} rest on the imputation model alone: no row like theirs has what they want"
+            out[choice.name] = replace(out[choice.name], caveat=caveat)
+    return out
+
+
+def _tell(
+    outcomes: dict[str, Outcome], choices: list[Choice], fitted: Fitted, propensities: Propensities, support: Support
+) -> None:
+    """Warn of what makes estimates doubtful."""
+    judged = [choice.name for choice in choices if not choice.method.biased]
+    for text in support.warnings if judged else ():
+        warn(f"{text} See result.support.", SupportWarning)
+    for name in judged:
+        outcome = outcomes[name]
+        if outcome.clipped:
+            warn(
+                f"{name}: {outcome.clipped} learned propensities fell below 'min_propensity' and were raised to it, "
+                "which biases the estimate towards what is recorded often. See result.support.",
+                ClippedWeightsWarning,
+            )
+        off = abs(outcome.normalizer - 1)
+        if off > _FAR_FROM_ONE and off > 4 * outcome.normalizer_error:
+            warn(
+                f"{name}: the mean weight is {outcome.normalizer:.3g}, far from 1. Either the policy wants sets that "
+                "are hardly ever recorded, or the propensity model is wrong. See result.support.",
+                NormalizerWarning,
+            )
+    if fitted.fallbacks:
+        warn(
+            f"Action values of {fitted.fallbacks} states and actions had no row like them to learn from in some fold, and "
+            "fell back to a model of fewer groups (or, where there was no row at all, to the cost of stopping). "
+            "Use fewer folds, or a policy that wants less.",
+            ValueFallbackWarning,
+        )
+    if not propensities.converged:
+        warn(
+            "A logistic propensity did not converge, most likely because some rows are always or never recorded. "
+            "See result.support for weights that are too large.",
+            PropensityFitWarning,
+        )

@@ -1,0 +1,74 @@
+"""Against simulated truth, with Monte Carlo error as tolerance. The long version is `afape study coverage`."""
+
+import numpy as np
+import pytest
+
+from afape.estimators import METHODS, TARGETS
+from afape.experiments.studies import COVERED, StudyDraw, summarise
+from afape.experiments.study import run_draws
+
+N_DRAWS = 200
+
+
+@pytest.fixture(scope="module")
+def summary(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("draws")
+    draws = run_draws(StudyDraw(2000, {"default": {"known": True, "estimators": COVERED}}), N_DRAWS, folder)
+    return summarise(draws).set_index(["policy", "estimator", "target"])
+
+
+@pytest.mark.parametrize("estimator", ["ipw-semi", "ipw-semi-gt", "drl-semi", "drl-semi-gt"])
+@pytest.mark.parametrize("policy", ["Random 10 %", "Random 50 %", "Random 90 %", "Adaptive"])
+@pytest.mark.parametrize("target", TARGETS)
+def test_estimates_are_unbiased_and_their_errors_are_right(summary, estimator, policy, target):
+    line = summary.loc[(policy, estimator, target)]
+    if line["rmse"] < 1e-9 * line["truth"]:  # the doubly robust cost of tests that depend on nothing is exact
+        assert line["coverage"] == 1
+        return
+    assert abs(line["bias"]) < 4 * line["bias_mc_error"]
+    # 93 to 97 % plus and minus four Monte Carlo errors of 200 draws
+    assert abs(line["coverage"] - 0.95) < 0.02 + 4 * np.sqrt(0.95 * 0.05 / N_DRAWS)
+    assert abs(line["mean_std_error"] / line["std_deviation"] - 1) < 4 / np.sqrt(2 * N_DRAWS)
+
+
+@pytest.mark.parametrize("estimator", [m.name for m in METHODS.values() if m.biased])
+def test_common_practice_is_biased(summary, estimator):
+    lines = summary.xs(estimator, level="estimator")
+    assert (lines["bias"].abs() > 10 * lines["bias_mc_error"]).any()
+
+
+def test_the_direct_method_is_near_the_truth(summary):
+    for policy in ("Random 10 %", "Random 50 %", "Adaptive"):
+        line = summary.loc[(policy, "dm-semi", "total")]
+        assert abs(line["bias"]) < 0.05 * line["truth"]
+        assert np.isnan(line["coverage"])  # no interval without bootstrap
+
+
+def test_doubly_robust_has_less_error_than_weighting(summary):
+    rmse = summary["rmse"]
+    for policy in ("Random 50 %", "Random 90 %"):
+        assert rmse[policy, "drl-semi", "misclassification"] < rmse[policy, "ipw-semi", "misclassification"]
+
+
+def test_blocking_misses_the_acquisition_cost_of_random_policies(summary):
+    for policy in ("Random 10 %", "Random 50 %", "Random 90 %"):
+        line = summary.loc[(policy, "blocking", "acquisition")]
+        assert line["bias"] < -10 * line["bias_mc_error"]
+        assert line["coverage"] == 0
+
+
+def test_a_killed_study_goes_on_where_it_stopped(tmp_path):
+    calls = []
+
+    def draw(k):
+        calls.append(k)
+        if k == 7 and len(calls) < 9:
+            raise KeyboardInterrupt
+        return [{"value": k}]
+
+    with pytest.raises(KeyboardInterrupt):
+        run_draws(draw, 10, tmp_path, batch=2)
+    assert calls == list(range(8))
+    frame = run_draws(draw, 10, tmp_path, batch=2)
+    assert calls[8:] == [6, 7, 8, 9]
+    assert frame["value"].tolist() == list(range(10))
