@@ -726,7 +726,7 @@ NONSENSE = [
             rf"classifier Says must return {match}",
         )
         for what, answer, match in (
-            ("one code for all", lambda n: 0, r"one label code a row, shape \(40,\), but returned \(\)"),
+            ("one code for all", lambda n: 0, r"one label code per row, shape \(40,\), but returned \(\)"),
             ("labels", lambda n: ["no"] * n, r"label codes 0\.\.1, but returned .*'no'.*data\.classes"),
             ("probabilities", lambda n: np.full(n, 0.5), r"label codes 0\.\.1, but returned .*0\.5"),
             ("NaN", lambda n: np.full(n, NAN), r"label codes 0\.\.1, but returned .*nan"),

@@ -348,11 +348,11 @@ class Says:
 
 ROWS = np.array([11, 22, 33])
 NONSENSE = {
-    "too few": ([0, 1], r"one label code a row, shape \(3,\), but returned \(2,\)"),
+    "too few": ([0, 1], r"one label code per row, shape \(3,\), but returned \(2,\)"),
     "a column": ([[0], [1], [0]], r"shape \(3,\), but returned \(3, 1\)"),
     "one-hot": (np.eye(3), r"shape \(3,\), but returned \(3, 3\)"),
     "nothing": (None, r"shape \(3,\), but returned \(\)"),
-    "different lengths": ([[0], [1, 0], [0]], "must return one label code a row"),
+    "different lengths": ([[0], [1, 0], [0]], "must return one label code per row"),
     "text": (["low", "high", "low"], r"label codes 0\.\.1, but returned .*'low'.* row 11.*data\.classes"),
     "probabilities": ([0.0, 0.3, 1.0], r"label codes 0\.\.1, but returned .*0\.3.* row 22"),
     "NaN": ([1.0, 0.0, NAN], r"label codes 0\.\.1, but returned .*nan.* row 33"),

@@ -89,7 +89,7 @@ def check_confidence(confidence: float) -> float:
 
 
 def positions_of(names: Sequence[str], known: Sequence[str], argument: str) -> Ints:
-    """Positions of group names among the known ones; ``argument`` is the one to blame for an unknown name."""
+    """Positions of group names among the known ones; ``argument`` is the one that an error names."""
     if isinstance(names, str):
         raise TypeError(f"{argument!r} must be a list of group names, but is the text {names!r}.")
     for name in names:

@@ -1,4 +1,4 @@
-"""check_support(): whether the records can carry a policy, before anything is estimated."""
+"""check_support(): whether the records support a policy, before anything is estimated."""
 
 from __future__ import annotations
 
@@ -30,9 +30,9 @@ def check_support(
     n_jobs: int | None = None,
     walk: WalkOptions | None = None,
 ) -> Support:
-    """Check whether the records can carry a policy; `evaluate` does the same.
+    """Check whether the records support a policy; `evaluate` does the same.
 
-    Weighting and learning stand in for runs that nobody recorded by rows like them. Where there are none, no estimator
+    Weighting and learning represent runs that nobody recorded by rows like them. Where there are none, no estimator
     can help. For every set of groups that the policy wants, the records are searched, without a model, for regions of
     what missingness depends on in which the set is not recorded.
 
@@ -47,7 +47,7 @@ def check_support(
     propensity : optional
         As in `evaluate`, but one only. A `KnownPropensity` says itself what is unsupported.
     thresholds : SupportThresholds, optional
-        When to speak up.
+        When to warn.
     n_folds, random_state, n_jobs, walk
         As in `evaluate`.
 

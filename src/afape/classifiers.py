@@ -198,10 +198,12 @@ def ask_classifier(
     try:
         codes = np.asarray(answer)
     except ValueError as error:
-        raise ValueError(f"The classifier {name} must return one label code a row, shape ({len(values)},).") from error
+        raise ValueError(
+            f"The classifier {name} must return one label code per row, shape ({len(values)},)."
+        ) from error
     if codes.shape != (len(values),):
         raise ValueError(
-            f"The classifier {name} must return one label code a row, shape ({len(values)},), but returned {codes.shape}."
+            f"The classifier {name} must return one label code per row, shape ({len(values)},), but returned {codes.shape}."
         )
     if codes.dtype.kind not in "iub":
         odd = [not isinstance(c, (int, float)) or c != c or c != c // 1 for c in codes.tolist()]

@@ -38,7 +38,7 @@ class Comparison:
     evaluations : dict
         The `Evaluation` of each policy.
     table : DataFrame
-        One line a policy, estimator and target.
+        One line per policy, estimator and target.
     """
 
     evaluations: dict[str, Evaluation]
@@ -49,7 +49,7 @@ class Comparison:
 
     @cached_property
     def table(self) -> pd.DataFrame:
-        """One line a policy, estimator and target."""
+        """One line per policy, estimator and target."""
         tables = [e.table.assign(policy=name) for name, e in self.evaluations.items()]
         table = pd.concat(tables, ignore_index=True)
         return table[["policy", *[c for c in table.columns if c != "policy"]]]
@@ -69,7 +69,7 @@ class Comparison:
         points = {name: e for name, e in found.items() if not isinstance(e, Bounds)}
         if not points:
             raise ValueError(
-                f"{estimator!r} has only bounds for {list(found)}: they want sets that the records cannot carry. See the "
+                f"{estimator!r} has only bounds for {list(found)}: they want sets that the records do not support. See the "
                 "table for the bounds, and the support of each policy for what can be done."
             )
         return points

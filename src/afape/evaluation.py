@@ -97,7 +97,7 @@ def evaluate(
         Budgets, and how rows past them are sampled.
     thresholds : SupportThresholds, optional
         What counts as too little support. Where more than a negligible share of the policy's runs wants sets that the
-        records cannot carry, estimators answer with `Bounds` (see `check_support`).
+        records do not support, estimators answer with `Bounds` (see `check_support`).
     progress : callable, optional
         Called with steps done and steps to do.
 

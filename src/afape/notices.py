@@ -34,7 +34,7 @@ class SeenRowsWarning(AfapeWarning):
 
 
 class SupportWarning(AfapeWarning):
-    """The policy wants sets of groups for which the records hold little or nothing."""
+    """The policy wants sets of groups that hardly any row has recorded."""
 
 
 class ClippedWeightsWarning(AfapeWarning):

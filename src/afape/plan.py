@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from .agents.policy import Policy, bind
+from .agents.policy import bind
 from .arrays import Bools, Floats, Ints, check_confidence, units_of
 from .bootstrap import Bootstrap
 from .classifiers import Classifier, check_classifier
@@ -307,8 +307,3 @@ def name_of(thing: Any) -> str:
     """Short name of a policy or classifier."""
     text = repr(thing)
     return type(thing).__name__ if " object at 0x" in text or len(text) > 80 else text
-
-
-def bound_policies(policies: Mapping[str, tuple[Any, str]], data: Retrospective) -> dict[str, Policy]:
-    """Policies told about the problem; each comes with the argument to blame for it."""
-    return {name: bind(policy, data.problem, argument) for name, (policy, argument) in policies.items()}

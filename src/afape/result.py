@@ -31,7 +31,7 @@ class Evaluation:
     """Estimated cost of one policy, by estimator and target.
 
     ``result["ipw-semi"]["total"]`` is an `Estimate`; ``a["ipw-semi"]["total"] - b["ipw-semi"]["total"]`` the paired
-    difference of two policies evaluated on the same rows. Where the records cannot carry all of the policy, it is
+    difference of two policies evaluated on the same rows. Where the records do not support all of the policy, it is
     `Bounds`: an estimate without a value, but with ``lower`` and ``upper``.
 
     Attributes
@@ -131,7 +131,7 @@ class Evaluation:
             shown = shown.drop(columns=["bound_lower", "bound_upper"])
         shown["ess"] = [f"{v:.0f}" for v in shown["ess"]]
         for column in shown.columns.intersection(_NUMBERS):
-            shown[column] = ["0" if abs(v) < 1e-12 else f"{v:.4g}" for v in shown[column]]  # no rounding errors, please
+            shown[column] = ["0" if abs(v) < 1e-12 else f"{v:.4g}" for v in shown[column]]  # rounding errors are 0
         return shown
 
     def __repr__(self) -> str:
@@ -148,7 +148,9 @@ def _note(outcome: Outcome) -> str:
         return f"not estimable: {outcome.reason}"
     lost = f"{outcome.lost} of {outcome.replicates} replicates lost a set" if outcome.lost else ""
     if outcome.unsupported:
-        bounds = f"bounds: {percent(outcome.unsupported)} of the policy's runs want sets that the records cannot carry"
+        bounds = (
+            f"bounds: {percent(outcome.unsupported)} of the policy's runs want sets that the records do not support"
+        )
         return f"{bounds}; {lost}" if lost else bounds
     return "; ".join(text for text in (outcome.caveat, lost) if text)
 

@@ -1,4 +1,4 @@
-"""A plan carried out: walk, fit, reduce, tell. Each step is a function of what the steps before it gave."""
+"""A plan put into effect: walk, fit, reduce, warn. Each step is a function of what the steps before it gave."""
 
 from __future__ import annotations
 
@@ -71,7 +71,7 @@ def run(plan: Plan, policies: Mapping[str, Policy], progress: Progress | None = 
 
 
 def _draw_imputations(plan: Plan) -> None:
-    """An imputer that fails should do so before the walk; under a graph only the walk says whether it is needed."""
+    """An imputer that fails should fail before the walk; under a graph only the walk says whether it is needed."""
     needed = any("imputations" in choice.method.needs for choice in plan.choices)
     if needed and plan.imputations is not None and not isinstance(plan.missingness, MNAR):
         plan.imputations.draw()
@@ -233,7 +233,7 @@ def fit(
 def _evaluate(
     plan: Plan, name: str, policy: Policy, walked: Walked, propensities: Propensities, steps: Steps
 ) -> Evaluation:
-    """Fit, reduce, bootstrap, tell."""
+    """Fit, reduce, bootstrap, warn."""
     choices, views = _choices(plan, propensities), views_of(plan, propensities, walked)
     fitted = fit(plan, policy, walked, propensities, views, steps)
     rows = plan.data.identity
@@ -338,7 +338,7 @@ def _replicates(plan: Plan, fitted: Fitted, choices: list[Choice], steps: Steps)
 
 
 def _replicate(fitted: Fitted, choices: list[Choice], refit: bool, drawn: Floats) -> dict[str, dict[str, float]]:
-    """Every estimate with rows drawn this often; nothing where the draw cannot teach what has to be learned."""
+    """Every estimate with rows drawn this often; nothing where the drawn rows do not suffice to learn what is needed."""
     try:
         again = fitted.refit(drawn) if refit else fitted.reweight(drawn)
         return {choice.name: answer(choice, again).values for choice in choices}

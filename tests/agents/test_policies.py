@@ -150,11 +150,11 @@ def test_decision_rule_sees_values_and_acquired():
 @pytest.mark.parametrize(
     ("returned", "message"),
     [
-        ([0, 1], r"function of DecisionRule\(wrong\) must return one whole number a row, shape \(3,\)"),
+        ([0, 1], r"function of DecisionRule\(wrong\) must return one whole number per row, shape \(3,\)"),
         ([[0], [1], [2]], r"returned int64 of shape \(3, 1\)"),
-        ([0.0, 1.0, 2.0], "one whole number a row.*returned float64"),
-        (["g0", "g1", "stop"], "one whole number a row"),
-        (None, "one whole number a row"),
+        ([0.0, 1.0, 2.0], "one whole number per row.*returned float64"),
+        (["g0", "g1", "stop"], "one whole number per row"),
+        (None, "one whole number per row"),
         ([0, 3, 1], "must return group indices, or 2 to stop, but returned 3"),
         ([0, 1, -1], "must return group indices, or 2 to stop, but returned -1"),
     ],

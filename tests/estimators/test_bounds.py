@@ -176,7 +176,7 @@ def test_normalised_bounds_divide_by_normaliser_plus_unsupported():
 def level():
     """One violated world, evaluated with everything."""
     world = Planted(5, "level", n=1500)
-    with pytest.warns(afape.SupportWarning, match="runs want a set of groups that the records cannot carry"):
+    with pytest.warns(afape.SupportWarning, match="runs want a set of groups that the records do not support"):
         result = afape.evaluate(
             world.data,
             world.policy,
@@ -198,7 +198,7 @@ def test_the_table_says_bounds(level):
         assert np.isnan(line["estimate"])
         assert (line["bound_lower"], line["bound_upper"]) == (found.bound_lower, found.bound_upper)
         assert line["lower"] < line["bound_lower"] < line["bound_upper"] < line["upper"]
-        assert "of the policy's runs want sets that the records cannot carry" in line["note"]
+        assert "of the policy's runs want sets that the records do not support" in line["note"]
         assert "% unsupported" in repr(found)
     point = table.loc[("blocking", "total")]
     assert np.isfinite(point["estimate"])

@@ -91,7 +91,7 @@ def assert_recovers(graph, wanted, seed, levels=2):
 def assert_agrees(graph, number, largest):
     for target, wanted in targets(graph).items():
         found = drawn(graph).identify([f"x{g + 1}" for g in wanted], label="y")
-        assert found.gaps == tuple(g for g in drawn(graph).values if g in {f"x{t + 1}" for t in target})
+        assert found.gaps == tuple(g for g in drawn(graph).variables if g in {f"x{t + 1}" for t in target})
         if found.identified:
             assert_recovers(graph, wanted, [number, 3], levels=3 if number % 8 == 0 else 2)
         else:

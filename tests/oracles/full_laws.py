@@ -107,7 +107,7 @@ class FullLaw:
 
     @classmethod
     def random(cls, graph: Graph, seed, levels=2, labels=2, latent=2, among=None) -> FullLaw:
-        """Random law; levels is one number or one a group. The logit of p(x, y) is a sum of random tables over the
+        """Random law; levels is one number or one per group. The logit of p(x, y) is a sum of random tables over the
         sets of names in among: over all names if it is None.
         """
         shape = shape_of(graph, (levels,) * graph.n_groups if isinstance(levels, int) else levels, labels, latent)

@@ -152,7 +152,7 @@ class DecisionRule:
         action = np.asarray(self.function(values, acquired))
         if action.shape != (n,) or not np.issubdtype(action.dtype, np.integer):
             raise ValueError(
-                f"The function of {self!r} must return one whole number a row, shape ({n},), but returned "
+                f"The function of {self!r} must return one whole number per row, shape ({n},), but returned "
                 f"{action.dtype} of shape {action.shape}."
             )
         if ((action < 0) | (action > n_groups)).any():

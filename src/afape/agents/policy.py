@@ -35,7 +35,7 @@ class Policy(Protocol):
         Returns
         -------
         ndarray of shape (n, G + 1)
-            One column a group, in group order, and the last for stopping.
+            One column per group, in group order, and the last for stopping.
         """
         ...
 

@@ -105,7 +105,7 @@ class Problem:
             _check_classes(self.classes, np.asarray(self.misclassification_cost))
 
     def group_index(self, names: Sequence[str], argument: str) -> Ints:
-        """Positions of the named groups; ``argument`` is the one to blame for an unknown name."""
+        """Positions of the named groups; ``argument`` is the one that an error names."""
         return positions_of(names, self.group_names, argument)
 
     def cost_matrix(self, n_classes: int) -> Floats:

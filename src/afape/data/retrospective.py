@@ -26,7 +26,7 @@ class Retrospective:
     Parameters
     ----------
     frame : pandas, polars or pyarrow table
-        One row a case; null or NaN means never recorded.
+        One row per case; null or NaN means never recorded.
     problem : Problem
         Which columns belong together, what they cost, which column is the label.
     cluster : str, optional
@@ -223,7 +223,7 @@ class Retrospective:
         return [self.take(np.flatnonzero(part == k)) for k in range(len(sizes))]
 
     def fingerprints(self) -> NDArray[np.uint64]:
-        """One hash a row over values and label, to recognise rows across separately built tables."""
+        """One hash per row over values and label, to recognise rows across separately built tables."""
         canonical = np.where(np.isnan(self.values), np.nan, self.values + 0.0)  # one NaN, no negative zero
         bits = np.column_stack([canonical.view(np.uint64), self.labels.astype(np.uint64)])
         key = np.asarray(np.random.default_rng(0).integers(1, 2**63, size=bits.shape[1], dtype=np.uint64))
@@ -309,6 +309,6 @@ def _cluster_codes(series: nw.Series[Any]) -> Ints:
     if blank:
         raise ValueError(
             f"The cluster column {series.name!r} is blank in {blank} of {len(values)} rows. Give every row a "
-            "cluster; a row that stands alone gets one of its own."
+            "cluster; a row that belongs to no other gets one of its own."
         )
     return np.asarray(pd.factorize(values)[0], dtype=np.intp)

@@ -1,4 +1,4 @@
-"""What the records can say about the sets that a policy wants: sums over the chunks of its walk."""
+"""How well the records support the sets that a policy wants: sums over the chunks of its walk."""
 
 from __future__ import annotations
 
@@ -86,7 +86,7 @@ class SupportSums:
         np.maximum.at(heaviest, weighted.set_of, flow)
         total, squares = tally(weighted.set_of, flow, n), tally(weighted.set_of, flow**2, n)
         for u in np.unique(weighted.set_of):
-            if u == len(table.sets):  # rows that stand for themselves alone
+            if u == len(table.sets):  # rows that represent only themselves
                 continue
             found = self._of(table.sets[u])
             found.smallest = min(found.smallest, float(smallest[u]))
@@ -149,7 +149,7 @@ class SupportSums:
         )
 
     def _thin(self, sets: pd.DataFrame, keys: list[bytes]) -> list[tuple[str, ThinSet]]:
-        """Sets that enough runs want, and that too few or too heavy rows speak for."""
+        """Sets that enough runs want, and that too few rows, or a few heavy ones, represent."""
         limits, told = self.thresholds, []
         for line, key in zip(sets.to_dict("records"), keys, strict=True):
             rows, found = line["rows_recorded"], self.sets[key]

@@ -19,7 +19,7 @@ _TOLD = 4  # violations told in one warning
 
 
 def violation_table(data: Retrospective, unsupported: SupportMap, columns: Sequence[str]) -> pd.DataFrame:
-    """One line a violation, the one that most runs meet first."""
+    """One line per violation, the one that most runs meet first."""
     lines = [
         {
             "set": v.name(data),
@@ -66,7 +66,7 @@ def findings_on(
 
 
 class ThinSet(NamedTuple):
-    """A set that few rows speak for."""
+    """A set that few rows represent."""
 
     name: str
     wanted: float  # share of the runs that want it
@@ -89,7 +89,7 @@ def thin_words(thin: Sequence[tuple[str, ThinSet]], thresholds: SupportThreshold
                 f"The rows that have {found.name!r} are worth no more than {found.ess:.1f} rows after weighting."
             )
         elif kind == "heavy":
-            told.append(f"One row carries {percent(found.heavy)} of the weight of {found.name!r}.")
+            told.append(f"One row has {percent(found.heavy)} of the weight of {found.name!r}.")
         else:
             told.append(
                 f"The propensity model calls {found.name!r} less probable than {thresholds.propensity:g} in "
@@ -119,8 +119,8 @@ def _unsupported_sets(data: Retrospective, sets: pd.DataFrame, unsupported: Supp
         )
     if regional:
         more = f" and {len(regional) - _TOLD} more" if len(regional) > _TOLD else ""
-        parts.append(f"the records cannot carry: {', '.join(regional[:_TOLD])}{more}")
-    return ", or that ".join(parts) or "the records cannot carry"
+        parts.append(f"the records do not support: {', '.join(regional[:_TOLD])}{more}")
+    return ", or that ".join(parts) or "the records do not support"
 
 
 def advice_on(
@@ -140,7 +140,7 @@ def advice_on(
     miss = by_view.pop("missing-data", {"holds": True})
     if all(view["holds"] for view in by_view.values()) and not miss["holds"]:
         out.append(
-            f"Complete rows cannot stand in for {_some(miss['unsupported'])} of the rows, so ipw-miss and cc are no "
+            f"Complete rows cannot represent {_some(miss['unsupported'])} of the rows, so ipw-miss and cc are no "
             f"use; {names} need only the sets that the policy wants, and these are supported."
         )
     return tuple(out)

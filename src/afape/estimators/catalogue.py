@@ -95,7 +95,7 @@ _CATALOGUE = (
            _HYBRID, "the same in rows that have what recording depends on, weighted for having it",
            "a graph, propensity of what is adjusted for and action values right"),
     Method("drl-semi",      "semi-offline", "recorded",     _WEIGHTS | _VALUES, False, 1, doubly_robust,
-           _SEMI, "both at once: weights correct the values, values steady the weights", "MAR, either right"),
+           _SEMI, "both at once: weights correct the values, values stabilise the weights", "MAR, either right"),
     Method("drl-semi-miss", "hybrid",       "recorded",     _WEIGHTS | _VALUES, False, 2, doubly_robust,
            _HYBRID, "the same in rows that have what recording depends on, weighted for having it", _INNER),
 )

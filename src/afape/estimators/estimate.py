@@ -29,7 +29,7 @@ class Estimate:
     value : float
         The estimate.
     influence : ndarray of shape (n,), or None
-        Mean-zero influence values phi, one a row, where theory gives them.
+        Mean-zero influence values phi, one per row, where theory gives them.
     cluster : ndarray of int, optional
         Rows that belong together.
     rows : str
@@ -57,7 +57,7 @@ class Estimate:
 
     @property
     def degrees_of_freedom(self) -> float:
-        r"""How many rows (or clusters) carry the variance: :math:`(\sum \phi_c^2)^2 / \sum \phi_c^4`.
+        r"""How many rows (or clusters) the variance comes from: :math:`(\sum \phi_c^2)^2 / \sum \phi_c^4`.
 
         A few large weights leave the standard error as uncertain as that of a sample of so many rows. Matching the
         variance of the squared error alone (Satterthwaite) would give about twice as many where tails are heavy, and

@@ -108,7 +108,7 @@ def _scores(evidence: Evidence, view: View, row_weight: Floats) -> StackedScores
 
 
 class _Tally:
-    """Sums of weighted quantities per row and depth, and what is worth telling about the weights."""
+    """Sums of weighted quantities per row and depth, and figures about the weights."""
 
     def __init__(self, n_rows: int, n_quantities: int, row_weight: Floats, scores: StackedScores | None) -> None:
         self.sums = np.zeros((n_rows, 1, n_quantities))  # grows with the depth of the walk

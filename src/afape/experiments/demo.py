@@ -25,8 +25,8 @@ def run_demo(
     Returns
     -------
     DataFrame
-        One line a policy, estimator and target, with the truth and the distance from it. What the support check has to
-        say is in ``attrs["support"]``, one text a policy.
+        One line per policy, estimator and target, with the truth and the distance from it. What the support check has to
+        say is in ``attrs["support"]``, one text per policy.
     """
 
     def tell(what: str) -> Callable[[int, int], None]:

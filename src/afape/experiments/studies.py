@@ -97,7 +97,7 @@ class StudyDraw:
         }
 
     def __call__(self, k: int) -> list[dict[str, Any]]:
-        """Records of draw k: one a setting, policy, estimator, target and kind of interval."""
+        """Records of draw k: one per setting, policy, estimator, target and kind of interval."""
         rng = np.random.default_rng([2023, k])
         complete = self.population.take(rng.integers(len(self.population), size=self.n_rows))
         data = self.experiment.mechanism.hide(complete, random_state=int(rng.integers(2**32)))

@@ -20,7 +20,7 @@ class Variable:
     Parameters
     ----------
     columns : ndarray of int
-        Columns of the block: one for a number, one a level for a category.
+        Columns of the block: one for a number, one per level for a category.
     levels : ndarray of shape (K, len(columns)), or None
         Patterns that a category can take, most frequent first; None for a number.
     """

@@ -38,7 +38,7 @@ class ChainedImputer:
 
         - "trees": rows in the same leaf of a tree grown on a bootstrap sample. Finds interactions and steps by
           itself, draws a group whole, keeps whatever values a column takes, and gets finer with the rows.
-        - "linear": normal linear regressions for numbers, logistic ones for categories, one a label class where the
+        - "linear": normal linear regressions for numbers, logistic ones for categories, one per label class where the
           class has the rows. Better in small data, if the relations are indeed linear. Slow where categories
           have many levels.
         - "matching": the same, but a number is taken from a row with a similar prediction.

@@ -17,7 +17,7 @@ _PRIOR_ROWS = 0.01
 
 
 class LinearModel:
-    r"""Regressions on the other columns, one a label class where that has the rows.
+    r"""Regressions on the other columns, one per label class where that has the rows.
 
     The columns of a group are missing together, so the group is drawn by the chain rule: its first column given the
     other groups, the next given these and the first. A number x is drawn from

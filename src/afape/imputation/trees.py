@@ -21,7 +21,7 @@ class TreeModel:
     One tree with several outputs predicts all columns of a group, and a row that lacks the group takes it whole
     from a random recorded row of its leaf (classification and regression trees as in Burgette and Reiter 2010,
     here for whole groups). Beside the other columns and the label, the tree may split on linear predictions of the
-    group's columns, one regression a label class: a tree alone needs many splits, and so many rows, for what
+    group's columns, one regression per label class: a tree alone needs many splits, and so many rows, for what
     depends a little on each of many columns. Regressions, tree and donors come from one bootstrap sample of the recorded
     rows, which stands for the draw of the parameters: within a leaf this is the approximate Bayesian bootstrap of
     Rubin and Schenker (1986).

@@ -49,7 +49,7 @@ class Conditioning:
         return np.flatnonzero(self.groups[data.column_group])
 
     def matrix(self, data: Retrospective) -> Floats:
-        """What to condition on, a line a row: columns of the given groups, then the label's classes but the first."""
+        """What to condition on, a line per row: columns of the given groups, then the label's classes but the first."""
         return regressors(data, self.groups, self.label)
 
     def searched(self, data: Retrospective) -> tuple[tuple[str, ...], Floats]:
@@ -244,7 +244,7 @@ def _on_records(graph: MGraph, data: Retrospective) -> MGraph:
     nodes = {*problem.group_names, problem.label}
     if odd := [g for g in problem.group_names if g.startswith("R_")]:
         raise ValueError(f"In a graph 'R_' marks indicators, but {odd[0]!r} is a group. Rename it.")
-    if unknown := [v for v in graph.values if v not in nodes]:
+    if unknown := [v for v in graph.variables if v not in nodes]:
         raise ValueError(
             f"'graph' must name groups, 'R_<group>' and the label {problem.label!r}, but {unknown[0]!r} is none. The groups "
             f"are {list(problem.group_names)}."

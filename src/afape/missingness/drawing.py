@@ -22,7 +22,7 @@ def draw_graph(graph: MGraph, ax: Any = None) -> Any:
         raise ImportError("Drawing needs matplotlib: pip install 'afape[plot]'.") from error
     place = _places(graph)
     if ax is None:
-        height = 0.9 * max(len(graph.values), len(graph.indicators), 2) + 0.4
+        height = 0.9 * max(len(graph.variables), len(graph.indicators), 2) + 0.4
         _, ax = plt.subplots(figsize=(5.0, height), layout="constrained")
     for a, b, arrow in graph.edges:
         _draw_edge(ax, place[a], place[b], arrow)
@@ -38,7 +38,7 @@ def draw_graph(graph: MGraph, ax: Any = None) -> Any:
 
 def _places(graph: MGraph) -> dict[str, tuple[float, float]]:
     """A group and its indicator on one line, so that self-censoring is a level arrow."""
-    lines = {value: -float(i) for i, value in enumerate(graph.values)}
+    lines = {value: -float(i) for i, value in enumerate(graph.variables)}
     place = {value: (0.0, y) for value, y in lines.items() if value in graph.nodes}
     return place | {node: (1.0, lines[node.removeprefix("R_")]) for node in graph.indicators}
 

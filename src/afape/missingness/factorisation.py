@@ -1,4 +1,4 @@
-"""Search for factors of a propensity that recorded rows can teach."""
+"""Search for factors of a propensity that can be learned from recorded rows."""
 
 from __future__ import annotations
 
@@ -90,7 +90,7 @@ class Factorisation:
         return found
 
     def _above(self) -> Names:
-        """Groups outside the target whose indicators decide on recordings in it: no others can teach anything."""
+        """Groups outside the target whose indicators decide on recordings in it: nothing can be learned from others."""
         arrows: nx.DiGraph[str] = nx.DiGraph()
         arrows.add_nodes_from(self.graph.indicators)
         arrows.add_edges_from(e for e in self.graph.directed if e[0] in self.graph.indicators)
@@ -137,7 +137,7 @@ class Factorisation:
                         yield self._block([group], [group], state, [term])
 
     def _regression(self, group: str, rows: Names, state: _State, absent: Names = _NOBODY) -> Term | None:
-        """The recording of a group on rows that have the earlier groups and ``rows``, if these tell the truth about all.
+        """The recording of a group on rows that have the earlier groups and ``rows``, if these are representative of all.
 
         It must be independent of the indicators of ``rows`` and of all values that are not recorded there.
         """
@@ -294,7 +294,7 @@ class Factorisation:
         return kept & values, frozenset(g for g in indicators if "R_" + g in kept)
 
     def _sorted(self, names: Iterable[str]) -> list[str]:
-        return sorted(names, key=self.graph.values.index)
+        return sorted(names, key=self.graph.variables.index)
 
     def _tuple(self, names: Iterable[str]) -> tuple[str, ...]:
         return tuple(self._sorted(names))

@@ -120,7 +120,7 @@ class MGraph:
         return tuple(node for node in self.nodes if node.startswith(_INDICATOR))
 
     @cached_property
-    def values(self) -> tuple[str, ...]:
+    def variables(self) -> tuple[str, ...]:
         """Groups and label, also groups that are named by their indicator alone."""
         named = [node for node in self.nodes if not node.startswith(_INDICATOR)]
         return tuple(dict.fromkeys([*named, *(node.removeprefix(_INDICATOR) for node in self.indicators)]))
@@ -135,7 +135,7 @@ class MGraph:
         node = _INDICATOR + group
         if node not in self.indicators:
             return frozenset()
-        return frozenset(nx.ancestors(self._separable, node) & set(self.values))
+        return frozenset(nx.ancestors(self._separable, node) & set(self.variables))
 
     def identify(self, wanted: Sequence[str] | None = None, label: str | None = None) -> Identification:
         """Decide what is identified for a policy that wants these groups; default all groups.
@@ -145,8 +145,10 @@ class MGraph:
         if isinstance(wanted, str):
             raise TypeError(f"'wanted' must be a list of groups, but is the string {wanted!r}.")
         groups = list(self.missing if wanted is None else wanted)
-        if unknown := [g for g in groups if g not in self.values]:
-            raise ValueError(f"'wanted' must name groups of the graph {list(self.values)}, but {unknown[0]!r} is none.")
+        if unknown := [g for g in groups if g not in self.variables]:
+            raise ValueError(
+                f"'wanted' must name groups of the graph {list(self.variables)}, but {unknown[0]!r} is none."
+            )
         return identify(self, groups, label)
 
     def keeping(self, missing: Iterable[str], values: Iterable[str]) -> MGraph:
@@ -165,10 +167,10 @@ class MGraph:
 
     @cached_property
     def _separable(self) -> nx.DiGraph[Any]:
-        """Directed acyclic graph with hidden parents: one of all values and label, one a pair joined by <->."""
+        """Directed acyclic graph with hidden parents: one of all values and label, one per pair joined by <->."""
         graph: nx.DiGraph[Any] = nx.DiGraph()
-        graph.add_nodes_from([*self.values, *self.indicators])
-        graph.add_edges_from((("hidden",), value) for value in self.values)
+        graph.add_nodes_from([*self.variables, *self.indicators])
+        graph.add_edges_from((("hidden",), value) for value in self.variables)
         graph.add_edges_from(e for e in self.directed if e[1] in self.indicators)
         graph.add_edges_from((("hidden", *pair), node) for pair in self.bidirected for node in pair)
         return graph

@@ -1,4 +1,4 @@
-"""What a missingness graph lets recorded data say about the propensity that a policy needs."""
+"""Whether recorded data identify the propensity that a policy needs, by a missingness graph."""
 
 from __future__ import annotations
 
@@ -94,17 +94,17 @@ def identify(graph: MGraph, wanted: list[str], label: str | None) -> Identificat
     given = set().union(*(graph.causes(g) for g in missing))
     kind = "MNAR" if given & set(missing) else "MAR" if given else "MCAR"
     adjust = _closure(graph, wanted)
-    everything = _closure(graph, list(graph.values))
+    everything = _closure(graph, list(graph.variables))
     searched = Factorisation(graph, adjust)
     whole = searched if everything == adjust else Factorisation(graph, everything)
     blocks = searched.blocks
     always = not adjust & set(missing)
     offences = _offences(graph)
-    ordered = [v for v in graph.values if v in adjust and v != label]
+    ordered = [v for v in graph.variables if v in adjust and v != label]
     views = {"semi-offline": always, "hybrid": blocks is not None, "missing-data": whole.blocks is not None}
     found = Identification(
         kind=kind,
-        given=tuple(v for v in graph.values if v in given),
+        given=tuple(v for v in graph.variables if v in given),
         wanted=tuple(wanted),
         adjust=tuple(ordered),
         label=label if label in adjust else None,
@@ -137,7 +137,7 @@ def _offences(graph: MGraph) -> list[str]:
     out = []
     for group in graph.missing:
         own = "R_" + group
-        others = frozenset(graph.values) - {group} | {"R_" + g for g in graph.missing if g != group}
+        others = frozenset(graph.variables) - {group} | {"R_" + g for g in graph.missing if g != group}
         if graph.separation(frozenset({own}), frozenset({group}), others):
             continue
         if (group, own) in graph.directed:

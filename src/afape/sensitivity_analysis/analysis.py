@@ -314,7 +314,7 @@ def _study(plan: Plan, propensities: Propensities, walked: Mapping[str, Walked],
 
 
 def _named(policies: Any) -> dict[str, tuple[Policy, str]]:
-    """Policies by name, each with the argument to blame for it."""
+    """Policies by name, each with the argument that an error names."""
     if isinstance(policies, Mapping):
         if not policies:
             raise TypeError("'policies' must be a policy or a mapping from names to policies, but is empty.")

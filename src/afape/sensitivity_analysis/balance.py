@@ -51,7 +51,7 @@ class Balance:
 
     @staticmethod
     def of(states: StopStates, sets: Bools, given: Floats, excess: list[Floats], units: Ints) -> Balance:
-        """Functions of each set; ``excess`` are amounts beyond the policies' own costs, one a policy.
+        """Functions of each set; ``excess`` are amounts beyond the policies' own costs, one per policy.
 
         ``units`` says which rows belong together.
         """

@@ -61,7 +61,7 @@ class StopStates:
     came by them.
     """
 
-    table: WalkTable  # one line a pair, to ask a view for its weight
+    table: WalkTable  # one line per pair, to ask a view for its weight
     sets: Bools  # (s, G) S + adj
     flows: list[Floats]  # of each policy
     amounts: list[Floats]

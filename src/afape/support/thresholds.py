@@ -10,12 +10,12 @@ __all__ = ["DEFAULT_THRESHOLDS", "SupportThresholds"]
 
 @dataclass(frozen=True)
 class SupportThresholds:
-    """When the support check speaks up, and when an estimate becomes bounds.
+    """When the support check warns, and when an estimate becomes bounds.
 
     Parameters
     ----------
     propensity : float
-        A set whose probability of being recorded is below this is *unsupported*: the records cannot stand in for it.
+        A set whose probability of being recorded is below this is *unsupported*: no recorded rows can represent it.
     healthy : float
         A probability that is certainly enough. A region of X_o counts as unsupported only where its rows contradict
         this one and agree with one below ``propensity``.
@@ -25,14 +25,14 @@ class SupportThresholds:
     rows : int
         Warn where a set is recorded in fewer rows.
     weight : float
-        Warn where one row carries more than this share of all the weight of a set.
+        Warn where one row has more than this share of all the weight of a set.
     effective_rows : float
         Warn where the weighted rows of a set are worth fewer rows than this (Kish's effective sample size).
     small : float
         Warn where the model puts the propensity of a set below ``propensity`` in more than this share of the rows that
         want it and do not have it.
     wanted : float
-        The last four speak only of sets that at least this share of the policy's runs wants.
+        The last four concern only sets that at least this share of the policy's runs wants.
     """
 
     propensity: float = 1e-3

@@ -134,7 +134,7 @@ class SupportMap:
 
 
 def find_violations(data: Retrospective, sets: Iterable[Bools], scan: RegionScan) -> SupportMap:
-    """Search the wanted sets, small ones first; of each violation the smallest set that is to blame.
+    """Search the wanted sets, small ones first; of each violation the smallest set that explains it.
 
     A region in which a set has enough records has enough of every smaller set, so sets within one that the search found
     beyond suspicion are not searched.

@@ -133,7 +133,7 @@ class Step(NamedTuple):
 
 
 class TableBuilder:
-    """One table in the making: `visit`, `stop`, `flow` and `lead` are called once a depth, in this order."""
+    """One table in the making: `visit`, `stop`, `flow` and `lead` are called once per depth, in this order."""
 
     def __init__(self, ground: Ground) -> None:
         self.ground = ground

@@ -15,9 +15,9 @@ __all__ = ["sampled_walk"]
 def sampled_walk(
     ground: Ground, rows: Ints, n_trajectories: int, seed: int, simulation: Policy | None = None
 ) -> WalkTable:
-    r"""Draw ``n_trajectories`` trajectories a row from the blocked simulation policy.
+    r"""Draw ``n_trajectories`` trajectories per row from the blocked simulation policy.
 
-    Each taken edge and each stop carries
+    The flow of each taken edge and each stop is
 
     .. math:: \frac1M \sum_{m=1}^M 1(\text{taken}) \prod_{\tau \le t} \frac{\pi(a_\tau)}{\pi'_{sim}(a_\tau)}
 
@@ -43,7 +43,7 @@ def sampled_walk(
         taken = q[at, action]
         weight = weight * step.probability[at, action] / taken
         blocked_weight = blocked_weight * step.blocked[at, action] / taken
-        # A simulation policy may do what the policy never would; such a trajectory carries nothing and ends here.
+        # A simulation policy may do what the policy never would; such a trajectory has no flow and ends here.
         alive = (weight > 0) | (blocked_weight > 0)
         at, action, number = at[alive], action[alive], number[alive]
         weight, blocked_weight = weight[alive], blocked_weight[alive]

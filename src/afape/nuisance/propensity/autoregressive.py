@@ -15,7 +15,7 @@ from .logistic import LogisticFit, fit_logistic, logistic_design
 __all__ = ["MAX_GROUPS", "AutoregressivePropensity"]
 
 
-MAX_GROUPS = 14  # groups with gaps: 2^14 patterns a row
+MAX_GROUPS = 14  # groups with gaps: 2^14 patterns per row
 _CELLS = 2**21  # patterns times rows held at a time
 
 
@@ -25,8 +25,8 @@ class AutoregressivePropensity:
     .. math:: P(R = r \mid X_o) = \prod_j P(R_{g_j} = r_j \mid X_o, r_1, \dots, r_{j-1}), \qquad
        P(R \ge S \mid X_o) = \sum_{r \ge S} P(R = r \mid X_o)
 
-    One logistic model a group, with the earlier indicators as regressors, so G fits a fold where the chain
-    rule needs one fit a set. It assumes more than the chain: earlier indicators act additively on the log-odds.
+    One logistic model per group, with the earlier indicators as regressors, so G fits per fold where the chain
+    rule needs one fit per set. It assumes more than the chain: earlier indicators act additively on the log-odds.
 
     Parameters are those of `ChainPropensity`.
     """
@@ -80,7 +80,7 @@ class AutoregressivePropensity:
         return found
 
     def _never(self, j: int, recorded: Bools) -> Bools:
-        """Rows in which group j cannot be recorded, given what is: they do not teach its model."""
+        """Rows in which group j cannot be recorded, given what is: its model is not learned from them."""
         out = np.zeros(len(recorded), dtype=bool)
         for earlier, rows in self._last(j):
             out |= rows & every(recorded[:, :j] | ~earlier)

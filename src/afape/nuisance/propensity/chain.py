@@ -149,7 +149,7 @@ class ChainPropensity:
                 step = factor.predict(rows)
                 factors.append((factor, (1 - step) * factor.moves(rows)))
                 p = p * step
-            if self.root is not None and required.any():  # nothing required: a row that stands for itself alone
+            if self.root is not None and required.any():  # nothing required: a row that represents only itself
                 p = p * self.root.probability[rows]
                 factors += [(factor, slack[rows]) for factor, slack in self.root.slack]
         return Part(lines, p, factors)

@@ -38,7 +38,7 @@ class Inputs:
 
 
 class Crossfit:
-    """Who learns from which rows: one model a fold, fitted on the rows outside it (all rows, where there is one fold)."""
+    """Who learns from which rows: one model per fold, fitted on the rows outside it (all rows, where there is one fold)."""
 
     def __init__(self, fold: Ints, estimator: Any, row_weight: Floats | None) -> None:
         self.fold, self.estimator, self.row_weight = fold, estimator, row_weight
@@ -48,7 +48,7 @@ class Crossfit:
 
 
 class Factor:
-    r"""Probability p(z) of an outcome among eligible rows, one model a fold.
+    r"""Probability p(z) of an outcome among eligible rows, one model per fold.
 
     Parameters
     ----------

@@ -59,7 +59,7 @@ class _PropensityArrays(KnownPropensity):
     def __init__(self, arrays: Mapping[str | tuple[str, ...], ArrayLike]) -> None:
         if not isinstance(arrays, Mapping):
             raise TypeError(f"'arrays' must be a mapping from groups to arrays, not {type(arrays).__name__}.")
-        self.arrays, self.labels = arrays, True  # one value a row knows that row's label
+        self.arrays, self.labels = arrays, True  # one value per row knows that row's label
 
     def bind(self, data: Retrospective) -> BoundKnownPropensity:
         """Check names and lengths against these records."""
@@ -71,7 +71,7 @@ class _PropensityArrays(KnownPropensity):
             column = np.asarray(values, dtype=float)
             if column.shape != (len(data),):
                 raise ValueError(
-                    f"'arrays' must have one value a row, shape ({len(data)},), but {names} has shape {column.shape}."
+                    f"'arrays' must have one value per row, shape ({len(data)},), but {names} has shape {column.shape}."
                 )
             by_set[(required & ~data.always_recorded).tobytes()] = column
 
@@ -99,7 +99,7 @@ def _by_kind(required: Bools) -> list[tuple[Ints, Bools]]:
 
 
 class BoundKnownPropensity:
-    """A known propensity together with the records it speaks of."""
+    """A known propensity bound to the records."""
 
     min_propensity = 0.0
     learned = False

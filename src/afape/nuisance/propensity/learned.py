@@ -50,7 +50,7 @@ class LearnedPropensity:
     method : {"auto", "chain", "autoregressive", "independent"}
         "chain" fits P(R_g | given, earlier groups recorded) along each set; "autoregressive" fits one model of
         all indicators, for policies that reach very many sets; "auto" takes the first unless it would need
-        more than 64 models a fold; "independent" takes groups as independent, for those who know that they are.
+        more than 64 models per fold; "independent" takes groups as independent, for those who know that they are.
     min_propensity : float
         Smaller probabilities are raised to this, counted, and warned of.
     stacked : bool

@@ -1,6 +1,6 @@
 """The default model of an indicator: unpenalised logistic regression, with its score.
 
-Own code, because it is fitted once a factor, fold and bootstrap replicate: Newton's method in place of
+Own code, because it is fitted once per factor, fold and bootstrap replicate: Newton's method in place of
 scikit-learn's `newton-cholesky` takes a tenth of the time on 60,000 rows and a few columns, gives the information
 matrix on the way, and copes with collinear columns.
 """

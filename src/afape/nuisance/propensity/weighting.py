@@ -15,7 +15,7 @@ from .factor import NEVER, Factor
 
 __all__ = ["BlockWeight", "LearnedBlock", "LowerOdds", "Weighting"]
 
-Pulls = list[tuple[Factor, Floats]]  # d log / d log-odds of factors, a number a row
+Pulls = list[tuple[Factor, Floats]]  # d log / d log-odds of factors, a number per row
 
 
 class LearnedBlock:
@@ -90,7 +90,7 @@ class Weighting:
     r"""The product of weights; those not for everyone are for rows with the outcome, and 1 elsewhere.
 
     They are scaled to sum to the effective number of rows, :math:`(\sum w)^2 / \sum w^2`: the fit stays the same, and its
-    information, by which Firth's correction and that of the weights go, is about as large as what the rows tell.
+    information, by which Firth's correction and that of the weights go, is about as large as the information in the rows.
     """
 
     def __init__(self, *parts: LowerOdds | BlockWeight) -> None:

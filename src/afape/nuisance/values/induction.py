@@ -108,7 +108,7 @@ class ActionValues:
                 self._fit(k, depth)
 
     def _used_folds(self) -> list[int]:
-        """Folds whose rows are averaged over; in a split, rows that only teach need no values."""
+        """Folds whose rows are averaged over; in a split, rows that are only learned from need no values."""
         return [k for k in range(self.n_folds) if self.averaged[self.fold == k].any()]
 
     def _stop_bounds(self) -> tuple[Floats, Floats]:

@@ -41,8 +41,8 @@ class ValueRegressor:
     estimator : scikit-learn regressor
         Cloned before each fit.
     pooled : bool
-        True: one model a depth, for all sets and actions at once; it sees NaN for what is not acquired, and
-        indicators of set, action and (where used) label. False: one model a set and action, which sees
+        True: one model per depth, for all sets and actions at once; it sees NaN for what is not acquired, and
+        indicators of set, action and (where used) label. False: one model per set and action, which sees
         only the values known there.
     multi_output : bool
         Whether it learns several targets in one fit.
@@ -200,7 +200,7 @@ class Features(NamedTuple):
 
 
 class DepthModel:
-    """One depth of one fold: a pooled model, or one a set and action.
+    """One depth of one fold: a pooled model, or one per set and action.
 
     A set and action without a model of its own falls back to one of fewer values: those known in every set of this
     depth, with the action as an indicator.
@@ -282,7 +282,7 @@ class DepthModel:
         found = np.column_stack(answers) if all(len(a) == len(X) for a in answers) else answers[0]
         if found.shape != (len(X), self.n_targets) or not np.isfinite(found).all():
             raise ValueError(
-                f"The regressor {type(self.spec.estimator).__name__} must predict {self.n_targets} finite number(s) a row, "
+                f"The regressor {type(self.spec.estimator).__name__} must predict {self.n_targets} finite number(s) per row, "
                 f"but returned shape {found.shape} with {int((~np.isfinite(found)).sum())} NaN or infinite."
             )
         return found
