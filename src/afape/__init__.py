@@ -31,12 +31,14 @@ if TYPE_CHECKING:
         PartialGroupWarning,
         PropensityFitWarning,
         SeenRowsWarning,
+        StochasticMethodWarning,
         SupportWarning,
         UnrecordedColumnWarning,
         ValueFallbackWarning,
     )
     from .nuisance import KnownPropensity, KnownValues, LearnedPropensity, ValueRegressor
     from .result import Evaluation, NotEstimableError
+    from .storage import load, save
     from .support import SupportThresholds
     from .unmeasured import Sensitivity, Tipping, sensitivity
     from .walk import WalkOptions
@@ -81,6 +83,7 @@ __all__ = [
     "Retrospective",
     "SeenRowsWarning",
     "Sensitivity",
+    "StochasticMethodWarning",
     "Support",
     "SupportThresholds",
     "SupportWarning",
@@ -92,6 +95,8 @@ __all__ = [
     "check_support",
     "compare",
     "evaluate",
+    "load",
+    "save",
     "sensitivity",
     "true_cost",
 ]
@@ -109,10 +114,11 @@ _HOMES = {
     ".imputation": "ChainedImputer Imputer",
     ".missingness": "MAR MCAR MNAR GraphMechanism Identification IndependentMechanism LogisticMechanism MGraph",
     ".notices": "AfapeWarning ClippedWeightsWarning NormalizerWarning PartialGroupWarning "
-    "PropensityFitWarning SeenRowsWarning SupportWarning "
+    "PropensityFitWarning SeenRowsWarning StochasticMethodWarning SupportWarning "
     "UnrecordedColumnWarning InterruptedBootstrapWarning ValueFallbackWarning",
     ".nuisance": "KnownPropensity KnownValues LearnedPropensity ValueRegressor",
     ".result": "Evaluation NotEstimableError",
+    ".storage": "load save",
     ".support": "SupportThresholds",
     ".unmeasured": "Sensitivity Tipping sensitivity",
     ".walk": "WalkOptions",
@@ -120,7 +126,12 @@ _HOMES = {
 _HOME_OF = {name: module for module, names in _HOMES.items() for name in names.split()}
 
 
+_MODULES = ("agents", "gym")
+
+
 def __getattr__(name: str) -> Any:
+    if name in _MODULES:
+        return import_module(f".{name}", __name__)
     if name not in _HOME_OF:
         raise AttributeError(f"module 'afape' has no attribute {name!r}")
     value = getattr(import_module(_HOME_OF[name], __name__), name)

@@ -10,6 +10,7 @@ __all__ = [
     "PartialGroupWarning",
     "PropensityFitWarning",
     "SeenRowsWarning",
+    "StochasticMethodWarning",
     "SupportWarning",
     "UnrecordedColumnWarning",
     "ValueFallbackWarning",
@@ -26,6 +27,10 @@ class PartialGroupWarning(AfapeWarning):
 
 class SeenRowsWarning(AfapeWarning):
     """The classifier was trained on rows that it is now judged on; its cost looks too low."""
+
+
+class StochasticMethodWarning(AfapeWarning):
+    """A method draws its actions without telling their probabilities; two calls disagree."""
 
 
 class SupportWarning(AfapeWarning):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from itertools import combinations
-from typing import Self
+from typing import Any, Self
 
 import numpy as np
 from sklearn.cluster import KMeans
@@ -11,7 +11,8 @@ from sklearn.cluster import KMeans
 from ..arrays import Bools, Floats, Ints
 from ..classifiers import Classifier
 from ..data import Retrospective
-from .learned import Layout, LearnedAgent, check_whole, stop_cost
+from .checks import check_whole
+from .learned import Layout, LearnedAgent, stop_cost
 from .state import AgentState
 
 __all__ = ["ClusterAgent"]
@@ -138,7 +139,12 @@ class ClusterAgent(LearnedAgent):
     def state(self) -> AgentState:
         """Arguments, centres and sets."""
         self._check_trained()
-        arrays = {"mean": self.mean_, "scale": self.scale_, "centres": self.centres_, "sets": self.sets_}
+        arrays: dict[str, Any] = {
+            "mean": self.mean_,
+            "scale": self.scale_,
+            "centres": self.centres_,
+            "sets": self.sets_,
+        }
         return AgentState({"arguments": self.get_params(), "layout": self.layout_.to_json()}, arrays)
 
     @classmethod

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import NamedTuple, Self
+from typing import Any, NamedTuple, Self
 
 import numpy as np
+from numpy.typing import NDArray
 
 from ..arrays import Bools, Floats, Ints
 from ..classifiers import Classifier
 from ..data import Retrospective
-from .learned import Layout, LearnedAgent, check_number, check_whole, stop_cost
+from .checks import check_number, check_whole
+from .learned import Layout, LearnedAgent, stop_cost
 from .state import AgentState
 
 __all__ = ["CostSensitiveTree"]
@@ -106,8 +108,7 @@ class CostSensitiveTree(LearnedAgent):
                 waiting.append((depth, int(self.left_[node])))
             else:
                 lines.append("  " * depth + f"if {self.layout_.columns[target]} <= {self.threshold_[node]:.4g}:")
-                below = [(depth + 1, int(self.right_[node])), (depth, "else:"), (depth + 1, int(self.left_[node]))]
-                waiting += below
+                waiting += [(depth + 1, int(self.right_[node])), (depth, "else:"), (depth + 1, int(self.left_[node]))]
         return "\n".join(lines)
 
     def state(self) -> AgentState:
@@ -144,7 +145,9 @@ class _Grower:
     max_depth: int
     min_rows: int
     min_z: float
-    nodes: list[tuple[int, int, int, int, bool]] = field(default_factory=list)  # kind, target, left, right, default left
+    nodes: list[tuple[int, int, int, int, bool]] = field(
+        default_factory=list
+    )  # kind, target, left, right, default left
     thresholds: list[float] = field(default_factory=list)
 
     def grow(self, rows: Ints, acquired: Bools, depth: int) -> int:
@@ -199,9 +202,9 @@ class _Grower:
             if len(extra) > 1:
                 gain += side.sum() * extra.mean()
                 variance += side.sum() ** 2 * extra.var(ddof=1) / len(extra)
-        return gain > max(self.min_z * np.sqrt(variance), 1e-9)
+        return bool(gain > max(self.min_z * np.sqrt(variance), 1e-9))
 
-    def _mean_savings(self, total: Floats, count: Ints) -> Floats:
+    def _mean_savings(self, total: Floats, count: NDArray[Any]) -> Floats:
         """Mean saving where enough rows tell it, 0 elsewhere."""
         return np.asarray(np.where(count >= self.min_rows, total / np.maximum(count, 1), 0.0))
 
@@ -221,7 +224,9 @@ class _Grower:
                 for table in (filled, known)
             )
             left = self._best_moves(size[:-1], total[:, :-1], count[:, :-1])
-            right = self._best_moves(len(rows) - size[:-1], total[:, -1:] - total[:, :-1], count[:, -1:] - count[:, :-1])
+            right = self._best_moves(
+                len(rows) - size[:-1], total[:, -1:] - total[:, :-1], count[:, -1:] - count[:, :-1]
+            )
             enough = (size[:-1] >= self.min_rows) & (len(rows) - size[:-1] >= self.min_rows)
             gain = np.where(enough, left + right, -np.inf)
             k = int(gain.argmax())

@@ -5,20 +5,19 @@ from __future__ import annotations
 import warnings
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
-from numbers import Real
 from typing import Any, Self
 
 import numpy as np
 from sklearn.base import BaseEstimator
 
-from ..arrays import Bools, Floats, Ints
+from ..arrays import Bools, Floats, Ints, any_of, every
 from ..classifiers import Classifier, ask_classifier
 from ..data import Problem, Retrospective
 from ..notices import SeenRowsWarning
 from .builtin import one_hot_actions
 from .policy import Policy
 
-__all__ = ["Layout", "LearnedAgent", "check_number", "check_whole", "stop_cost"]
+__all__ = ["Layout", "LearnedAgent", "stop_cost"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -141,7 +140,7 @@ def check_training(data: Any, classifier: Any) -> None:
             f"'classifier' must be an object with a method predict(values, acquired), not {classifier!r}. "
             "afape.ImputedClassifier().fit(training_data) makes one."
         )
-    lacking = [n for n, any_row in zip(data.problem.group_names, data.recorded.any(axis=0), strict=True) if not any_row]
+    lacking = [data.problem.group_names[g] for g in np.flatnonzero(~any_of(data.recorded.T))]
     if lacking:
         raise ValueError(
             f"'data' must record every group somewhere, but {lacking[0]!r} is recorded in no row. Leave the group out "
@@ -163,7 +162,7 @@ def stop_cost(data: Retrospective, classifier: Classifier, acquired: Bools, rows
     ``acquired`` of shape (G,), one set for all rows. One call of the classifier.
     """
     rows = np.arange(len(data)) if rows is None else rows
-    has = data.recorded[rows][:, acquired].all(axis=1)
+    has = every(data.recorded[rows][:, acquired])
     cost = np.full(len(rows), np.nan)
     if has.any():
         kept = rows[has]
@@ -172,16 +171,3 @@ def stop_cost(data: Retrospective, classifier: Classifier, acquired: Bools, rows
         codes = ask_classifier(classifier, seen, state, kept, len(data.classes))
         cost[has] = data.costs[data.labels[kept], codes]
     return cost
-
-
-def check_whole(name: str, value: Any, least: int) -> None:
-    """Refuse what is not a whole number of at least ``least``."""
-    if isinstance(value, bool) or not isinstance(value, int | np.integer) or value < least:
-        raise ValueError(f"{name!r} must be a whole number of at least {least}, but is {value!r}.")
-
-
-def check_number(name: str, value: Any, least: float, below: float = np.inf) -> None:
-    """Refuse what is not a number in [least, below)."""
-    if isinstance(value, bool) or not isinstance(value, Real) or not least <= float(value) < below:
-        rule = f"be a finite number of at least {least:g}" if np.isinf(below) else f"lie in [{least:g}, {below:g})"
-        raise ValueError(f"{name!r} must {rule}, but is {value!r}.")

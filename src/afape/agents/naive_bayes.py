@@ -10,7 +10,8 @@ from sklearn.tree import DecisionTreeClassifier
 from ..arrays import Bools, Floats, Ints
 from ..classifiers import Classifier
 from ..data import Retrospective
-from .learned import Layout, LearnedAgent, check_number, check_whole
+from .checks import check_number, check_whole
+from .learned import Layout, LearnedAgent
 from .state import AgentState
 
 __all__ = ["TestCostNaiveBayes"]
@@ -66,7 +67,9 @@ class TestCostNaiveBayes(LearnedAgent):
         check_whole("min_leaf", self.min_leaf, 1)
         check_number("smoothing", self.smoothing, 0.0)
         if self.smoothing == 0:
-            raise ValueError("'smoothing' must be positive, but is 0: a value never met with a class would rule it out.")
+            raise ValueError(
+                "'smoothing' must be positive, but is 0: a value never met with a class would rule it out."
+            )
 
     def _learn(self, data: Retrospective, classifier: Classifier) -> None:
         n_classes = len(data.classes)

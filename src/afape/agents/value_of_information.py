@@ -12,7 +12,8 @@ from sklearn.tree import DecisionTreeRegressor
 from ..arrays import Bools, Floats, Ints
 from ..classifiers import Classifier
 from ..data import Retrospective
-from .learned import Layout, LearnedAgent, check_whole, stop_cost
+from .checks import check_whole
+from .learned import Layout, LearnedAgent, stop_cost
 from .state import AgentState
 
 __all__ = ["ValueOfInformation"]
@@ -86,7 +87,8 @@ class ValueOfInformation(LearnedAgent):
             )
         self.posterior_ = clone(model).fit(X, y)
         self.costs_, self.classifier_ = data.costs, classifier
-        self.trees_, self.donors_ = {}, {}
+        self.trees_: dict[int, Any] = {}
+        self.donors_: dict[int, Floats] = {}
         for g in np.flatnonzero(~data.problem.free):
             self._learn_group(int(g), data, X, rng)
 
