@@ -24,26 +24,24 @@ def state_of(thing: Any) -> AgentState:
 
 def is_storable(thing: Any) -> bool:
     """Whether it is one of afape's own, by the list of public names."""
-    name = type(thing).__name__
-    return type(thing) is ImputedClassifier or (name in _agents() and type(thing) is _agent_class(name))
+    return type(thing) is ImputedClassifier or type(thing) is _agent_class(type(thing).__name__)
 
 
 def rebuilt(kind: str, state: AgentState) -> Any:
     """The thing of this kind; only names that afape publishes are looked up."""
     if kind == "ImputedClassifier":
         return _classifier_from(state)
-    if kind not in _agents():
+    found = _agent_class(kind)
+    if found is None:
         raise StorageError(f"The file holds a {kind!r}, which this version of afape does not know as an agent.")
-    return _agent_class(kind).from_state(state)
-
-
-def _agents() -> list[str]:
-    agents = import_module("afape.agents")
-    return [name for name in agents.__all__ if hasattr(getattr(agents, name), "from_state")]
+    return found.from_state(state)
 
 
 def _agent_class(name: str) -> Any:
-    return getattr(import_module("afape.agents"), name)
+    """The public agent of this name that can be taken apart and put together, or None."""
+    agents = import_module("afape.agents")
+    found = getattr(agents, name) if name in agents.__all__ else None
+    return found if hasattr(found, "from_state") else None
 
 
 def _classifier_state(classifier: ImputedClassifier) -> AgentState:
