@@ -154,7 +154,7 @@ def test_another_problem_is_refused_with_what_differs(saved, change, message):
 def test_another_format_version_is_refused(saved):
     path, problem = saved
     rewritten(path, format_version=99)
-    with pytest.raises(StorageError, match=r"format version 99, this afape reads version 1"):
+    with pytest.raises(StorageError, match=r"format version 99, written by afape .*; this afape reads version 1"):
         afape.load(path, problem)
 
 

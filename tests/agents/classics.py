@@ -7,10 +7,10 @@ import pandas as pd
 from sklearn.linear_model import LogisticRegression
 
 import afape
-from afape.agents import ClusterAgent, CostSensitiveTree, TestCostNaiveBayes, ValueOfInformation
+from afape.agents import ClusterAgent, CostSensitiveNaiveBayes, CostSensitiveTree, ValueOfInformation
 from afape.experiments.synthetic import synthetic_mar
 
-CLASSICS = [CostSensitiveTree, TestCostNaiveBayes, ClusterAgent, ValueOfInformation]
+CLASSICS = [CostSensitiveTree, CostSensitiveNaiveBayes, ClusterAgent, ValueOfInformation]
 
 
 @cache
@@ -67,3 +67,18 @@ def states(data, rng, n=400):
     acquired = rng.random((n, data.problem.n_groups)) < 0.5
     values = np.where(acquired[:, data.column_group], data.values[rows], np.nan)
     return values, acquired
+
+
+def wide_world(n=1500, seed=0):
+    """Twelve groups, one of them of text, three classes, unequal costs of errors, gaps everywhere, in the free group too."""
+    rng = np.random.default_rng(seed)
+    x, level = rng.normal(size=(n, 11)), rng.choice(["p", "q", "r"], n)
+    names = [f"x{i}" for i in range(11)]
+    frame = pd.DataFrame(x, columns=names).assign(level=level)
+    frame["y"] = np.digitize(x[:, 0] + x[:, 1] + (level == "p"), [-0.5, 1])
+    for column in (*names, "level"):
+        frame.loc[rng.random(n) < (0.1 if column == "x0" else 0.4), column] = None
+    groups = {f"g{i}": [name] for i, name in enumerate(names)} | {"level": ["level"]}
+    costs = {group: 0.3 for group in groups if group != "g0"}
+    errors = [[0, 5, 9], [4, 0, 5], [9, 2, 0]]
+    return afape.Retrospective(frame, afape.Problem(groups, costs, "y", errors, categories={"level": ["p", "q", "r"]}))

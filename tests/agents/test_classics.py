@@ -5,11 +5,12 @@ from itertools import product
 import numpy as np
 import pandas as pd
 import pytest
-from classics import CLASSICS, Knower, small, states, synthetic, telling_world, trained
+from classics import CLASSICS, Knower, small, states, synthetic, telling_world, trained, wide_world
 from numpy.testing import assert_array_equal
+from sklearn.linear_model import LogisticRegression
 
 import afape
-from afape.agents import ClusterAgent, CostSensitiveTree, TestCostNaiveBayes, ValueOfInformation
+from afape.agents import ClusterAgent, CostSensitiveNaiveBayes, CostSensitiveTree, ValueOfInformation
 from afape.agents.policy import ask_policy
 
 each_kind = pytest.mark.parametrize("kind", CLASSICS, ids=lambda kind: kind.__name__)
@@ -119,6 +120,17 @@ def test_learns_where_nothing_is_free_and_from_one_group(kind):
 
 
 @each_kind
+def test_learns_with_many_groups_classes_categories_and_gaps_in_what_is_free(kind):
+    first, second = wide_world().split([0.4, 0.6])
+    classifier = afape.ImputedClassifier(LogisticRegression(max_iter=500)).fit(first)
+    agent = kind().fit(second, classifier)
+    values, acquired = states(second, np.random.default_rng(8), n=150)
+    p = ask_policy(agent, values, acquired, np.arange(150))
+    assert (p[:, :-1] > 0).any()
+    assert_array_equal(p[:, 0], 0.0)  # nobody pays for what is free
+
+
+@each_kind
 def test_untrained_agent_says_so(kind):
     with pytest.raises(RuntimeError, match=rf"{kind.__name__} is not trained yet; call fit\(records, classifier\)"):
         kind().probabilities(np.zeros((1, 4)), np.zeros((1, 3), dtype=bool))
@@ -165,9 +177,9 @@ def test_warns_of_rows_that_the_classifier_has_seen():
         (CostSensitiveTree(min_rows=0), "'min_rows' must be a whole number of at least 1, but is 0"),
         (CostSensitiveTree(min_z=-1.0), "'min_z' must be a finite number of at least 0, but is -1.0"),
         (CostSensitiveTree(min_z=float("inf")), "'min_z' must be a finite number"),
-        (TestCostNaiveBayes(n_bins=1), "'n_bins' must be a whole number of at least 2, but is 1"),
-        (TestCostNaiveBayes(min_leaf=1.5), "'min_leaf' must be a whole number of at least 1, but is 1.5"),
-        (TestCostNaiveBayes(smoothing=0), "'smoothing' must be positive, but is 0"),
+        (CostSensitiveNaiveBayes(n_bins=1), "'n_bins' must be a whole number of at least 2, but is 1"),
+        (CostSensitiveNaiveBayes(min_leaf=1.5), "'min_leaf' must be a whole number of at least 1, but is 1.5"),
+        (CostSensitiveNaiveBayes(smoothing=0), "'smoothing' must be positive, but is 0"),
         (ClusterAgent(n_clusters=0), "'n_clusters' must be a whole number of at least 1, but is 0"),
         (ClusterAgent(min_rows=True), "'min_rows' must be a whole number of at least 1, but is True"),
         (ClusterAgent(max_sets=0), "'max_sets' must be a whole number of at least 1, but is 0"),
@@ -180,6 +192,12 @@ def test_arguments_out_of_range(agent, message):
     classifier, data = small()
     with pytest.raises(ValueError, match=message):
         agent.fit(data, classifier)
+
+
+def test_value_of_information_needs_two_classes():
+    data = telling_world(200)
+    with pytest.raises(ValueError, match=r"'data' must have rows of at least two classes, but all are 0"):
+        ValueOfInformation().fit(data.take(data.labels == 0), Knower())
 
 
 def test_value_of_information_refuses_an_estimator_without_probabilities():
@@ -204,7 +222,7 @@ def test_tree_without_depth_is_one_fixed_order():
 
 def test_naive_bayes_weighs_utility_by_hand():
     data = telling_world()
-    agent = TestCostNaiveBayes(smoothing=1e-9).fit(data, Knower())
+    agent = CostSensitiveNaiveBayes(smoothing=1e-9).fit(data, Knower())
     seen, acquired = np.array([[1.0, np.nan, np.nan]]), np.array([[True, False, False]])
     a, b, y = data.values[:, 0] == 1, data.values[:, 1], data.labels == 1
     prior = (y.sum() + 1) / (len(y) + 2)
@@ -221,13 +239,13 @@ def test_naive_bayes_weighs_utility_by_hand():
     for price, wanted in [(risk - after - 1e-6, 1), (risk - after + 1e-6, 3)]:
         problem = afape.Problem(data.problem.groups, {"b": price, "c": 9.0}, "y", 10.0)
         frame = pd.DataFrame(data.values, columns=data.columns).assign(y=data.labels)
-        repriced = TestCostNaiveBayes(smoothing=1e-9).fit(afape.Retrospective(frame, problem), Knower())
+        repriced = CostSensitiveNaiveBayes(smoothing=1e-9).fit(afape.Retrospective(frame, problem), Knower())
         assert repriced.probabilities(seen, acquired)[0].argmax() == wanted
 
 
 def test_naive_bayes_predicts_the_cheapest_label():
     data = telling_world()
-    agent = TestCostNaiveBayes().fit(data, Knower())
+    agent = CostSensitiveNaiveBayes().fit(data, Knower())
     acquired = np.array([[True, True, False]] * 2)
     assert_array_equal(agent.predict(np.array([[1.0, 1.0, np.nan], [0.0, 1.0, np.nan]]), acquired), [1, 0])
 

@@ -176,6 +176,8 @@ def test_text_columns_without_declared_levels_need_the_columns():
     start = np.array([[True, False]] * 4)
     values = np.where(start[:, data.column_group], data.values, np.nan)
     assert told.probabilities(values, start).argmax(axis=1).tolist() == [1, 2, 1, 2]
+    with pytest.raises(GuidelineError, match=r"If it holds text, pass columns=data.columns"):
+        Guideline("x if ward = icu").bind(problem)
     with pytest.raises(ValueError, match=r"pass columns=data.columns"):
         Guideline("x").bind(problem).probabilities(values, start)
     with pytest.raises(ValueError, match=r"none stands for 'ward'. Pass data.columns"):

@@ -122,6 +122,16 @@ def test_the_vector_version_is_registered_and_steps_like_the_single_one():
     assert env.observation_space.contains(seen)
 
 
+def test_masks_serve_sampling_and_gymnasium_s_own_vectorisation():
+    env = gymnasium.make_vec(ID, num_envs=2, vectorization_mode="sync", data=records(), classifier=SumOfKnown())
+    _, info = env.reset(seed=3)
+    assert info["action_mask"].shape == (2, 4)
+    single = AcquisitionEnv(records(), SumOfKnown())
+    _, info = single.reset(options={"row": 2})  # b is recorded, c is not
+    single.action_space.seed(0)
+    assert {int(single.action_space.sample(info["action_mask"])) for _ in range(50)} == {1, 3}
+
+
 @pytest.mark.parametrize("p", [0.3, 0.8])
 def test_returns_agree_with_true_cost_on_complete_data(synthetic, p):
     classifier, _, complete = synthetic

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from .cost_tree import CostSensitiveTree
     from .function import from_function
     from .guideline import Guideline, GuidelineError
-    from .naive_bayes import TestCostNaiveBayes
+    from .naive_bayes import CostSensitiveNaiveBayes
     from .sb3 import from_sb3
     from .value_of_information import ValueOfInformation
 
@@ -21,6 +21,7 @@ __all__ = [
     "AcquireAll",
     "AcquireNone",
     "ClusterAgent",
+    "CostSensitiveNaiveBayes",
     "CostSensitiveTree",
     "DecisionRule",
     "FixedOrder",
@@ -29,7 +30,6 @@ __all__ = [
     "Policy",
     "RandomSubset",
     "StepBudget",
-    "TestCostNaiveBayes",
     "ValueOfInformation",
     "classifier_from_afabench",
     "from_afabench",
@@ -44,7 +44,7 @@ _HOME_OF = {
     "Guideline": ".guideline",
     "GuidelineError": ".guideline",
     "StepBudget": ".budget",
-    "TestCostNaiveBayes": ".naive_bayes",
+    "CostSensitiveNaiveBayes": ".naive_bayes",
     "ValueOfInformation": ".value_of_information",
     "classifier_from_afabench": ".afabench",
     "from_afabench": ".afabench",

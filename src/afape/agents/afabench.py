@@ -239,6 +239,6 @@ def _torch() -> Any:
         import torch
     except ImportError as error:
         raise ImportError(
-            "AFABench methods speak torch, which is not installed: pip install torch (afape itself does without)."
+            "AFABench methods take torch tensors, but torch is not installed: pip install torch. afape itself does without it."
         ) from error
     return torch

@@ -44,7 +44,7 @@ class ClusterAgent(LearnedAgent):
     -----
     The paper selects sets by an information criterion under a budget and trains a classifier per cluster. Here both prices
     and errors are costs, so that the criterion is the cost itself, with the classifier that will be asked. Within a cluster,
-    rows that record S speak for all rows of the cluster: right if recording depends on the free groups alone and these vary
+    rows that record S stand for all rows of the cluster: right if recording depends on the free groups alone and these vary
     little within a cluster. A gap in a free group is filled with the mean.
 
     References

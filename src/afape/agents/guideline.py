@@ -149,7 +149,10 @@ class _BoundGuideline:
             raise column.unknown("column", tuple(self.reader.places))
         levels = self.reader.levels.get(column.text)
         if levels is None and value.kind != "number":
-            raise value.error(f"column {column.text!r} holds numbers and cannot be compared with {value.text!r}.")
+            hint = (
+                "" if self.reader.given else " If it holds text, pass columns=data.columns or declare its 'categories'."
+            )
+            raise value.error(f"column {column.text!r} holds numbers and cannot be compared with {value.text!r}.{hint}")
         if levels is not None:
             if comparison.sign not in ("=", "!="):
                 raise column.error(f"column {column.text!r} holds categories, which '=' and '!=' compare.")

@@ -152,7 +152,7 @@ def check_training(data: Any, classifier: Any) -> None:
             f"The classifier was trained on {seen} of the {len(data)} rows that the agent learns from, so stopping will look "
             "cheaper than it is. Split first: for_classifier, for_agent = data.split([0.5, 0.5]).",
             SeenRowsWarning,
-            stacklevel=4,
+            stacklevel=3,
         )
 
 

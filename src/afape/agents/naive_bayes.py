@@ -14,10 +14,10 @@ from .checks import check_number, check_whole
 from .learned import Layout, LearnedAgent
 from .state import AgentState
 
-__all__ = ["TestCostNaiveBayes"]
+__all__ = ["CostSensitiveNaiveBayes"]
 
 
-class TestCostNaiveBayes(LearnedAgent):
+class CostSensitiveNaiveBayes(LearnedAgent):
     r"""Test-cost-sensitive naive Bayes (csNB, sequential test strategy).
 
     With :math:`P(c \mid x_S)` the naive Bayes posterior of the label and :math:`\ell_{cj}` the cost of predicting j where c
@@ -51,8 +51,6 @@ class TestCostNaiveBayes(LearnedAgent):
     ----------
     X. Chai, L. Deng, Q. Yang, C. X. Ling (2004). Test-cost sensitive naive Bayes classification. ICDM.
     """
-
-    __test__ = False  # the name starts like a test class
 
     def __init__(
         self, n_bins: int = 12, min_leaf: int = 50, smoothing: float = 1.0, random_state: int | None = 0

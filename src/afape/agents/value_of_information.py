@@ -10,10 +10,10 @@ from sklearn.ensemble import HistGradientBoostingClassifier
 from sklearn.tree import DecisionTreeRegressor
 
 from ..arrays import Bools, Floats, Ints
-from ..classifiers import Classifier
+from ..classifiers import Classifier, ask_classifier
 from ..data import Retrospective
 from .checks import check_whole
-from .learned import Layout, LearnedAgent, stop_cost
+from .learned import Layout, LearnedAgent
 from .state import AgentState
 
 __all__ = ["ValueOfInformation"]
@@ -46,7 +46,7 @@ class ValueOfInformation(LearnedAgent):
     Notes
     -----
     EDDI measures the information that a group holds about the label with a partial variational autoencoder. Here the
-    yardstick is cost, and the models suit tables: for each group a decision tree on all other columns, NaN where not
+    measure is cost, and the models suit tables: for each group a decision tree on all other columns, NaN where not
     acquired, whose leaves hold recorded values of the group (donors, drawn once in training, so that the policy is
     deterministic); the posterior is a boosted classifier that takes NaN. Both are trained on the records as they are and on
     a copy in which each costly group is dropped with probability 1/2, so that they meet small sets. One step asks the
@@ -75,7 +75,11 @@ class ValueOfInformation(LearnedAgent):
             )
 
     def _learn(self, data: Retrospective, classifier: Classifier) -> None:
-        stop_cost(data, classifier, data.problem.free, np.arange(min(len(data), 16)))  # a first question, to fail early
+        if len(np.unique(data.labels)) < 2:
+            raise ValueError(
+                "'data' must have rows of at least two classes, but all are "
+                f"{data.classes.tolist()[data.labels[0]]!r}. Add rows of other classes: no saving can be learned from one."
+            )
         rng = np.random.default_rng(self.random_state)
         kept = data.problem.free | (rng.random(data.recorded.shape) >= 0.5)
         thinned = np.where(kept[:, data.column_group], data.values, np.nan)
@@ -125,8 +129,9 @@ class ValueOfInformation(LearnedAgent):
         if imagined is not None:
             row, group, filled, known = imagined
             ahead = self._posterior_of(filled)
-            now = np.asarray(self.classifier_.predict(values.copy(), acquired.copy()), dtype=np.intp)[row]
-            then = np.asarray(self.classifier_.predict(filled, known), dtype=np.intp)
+            n_classes = len(self.costs_)
+            now = ask_classifier(self.classifier_, values, acquired, np.arange(len(values)), n_classes)[row]
+            then = ask_classifier(self.classifier_, filled, known, row, n_classes)
             change = ((self.costs_[:, now] - self.costs_[:, then]).T * ahead).sum(axis=1)
             mean = change.reshape(-1, self.n_draws).mean(axis=1)
             first = slice(None, None, self.n_draws)

@@ -20,9 +20,9 @@ Observation = NDArray[np.float32]
 class AcquisitionEnv(gymnasium.Env[Observation, np.int64]):
     """Acquire groups of one row at a price, then stop and pay for a wrong prediction.
 
-    On complete data every group can be had, which is the agent's real life (*online*). On records with gaps, an
-    episode is limited to what its row has recorded (*semi-offline*, blocked): the average return is then that of the
-    blocked policy, not of the agent, so train here and judge with `afape.evaluate`.
+    On complete data every group can be acquired, as in deployment (*online*). On records with gaps, an episode is limited
+    to what its row has recorded (*semi-offline*, blocked): the average return is then that of the blocked policy, not of
+    the agent, so train here and judge with `afape.evaluate`.
 
     Parameters
     ----------
@@ -35,7 +35,8 @@ class AcquisitionEnv(gymnasium.Env[Observation, np.int64]):
     -----
     *Observation*: the columns in group order, 0 where unknown, followed by 1 for each acquired group. *Actions*: the groups,
     and G to stop. ``info["action_mask"]`` and ``action_masks()`` tell which are open; any other action ends the episode as
-    stopping does (``info["blocked"]``), which is what becomes of a deterministic policy whose wish is not recorded.
+    stopping does (``info["blocked"]``), as for a deterministic policy that is blocked. A learner that takes no mask therefore
+    learns the cost of stopping for actions that are seldom recorded; prefer one that takes masks on records.
     *Reward*: minus the price, at the end minus the misclassification cost; no discount belongs to it.
     ``reset(options={"row": i})`` chooses the row.
 

@@ -8,6 +8,7 @@ import pickle
 import zipfile
 from collections.abc import Sequence
 from dataclasses import dataclass
+from importlib import import_module
 from typing import Any
 
 import numpy as np
@@ -46,6 +47,7 @@ def packed(thing: Any, problem: Any, unsafe: bool) -> bytes:
     manifest = {
         "format": "afape",
         "format_version": FORMAT,
+        "afape": import_module("afape").__version__,
         "kind": kind,
         "problem": problem,
         "scikit_learn": sklearn.__version__,
@@ -118,8 +120,9 @@ class Reader:
             raise StorageError("The file has a manifest, but not one that afape wrote.")
         if manifest.get("format_version") != FORMAT:
             raise StorageError(
-                f"The file has format version {manifest.get('format_version')}, this afape reads version {FORMAT}. Save it "
-                "again with this version, or load it with the one that wrote it."
+                f"The file has format version {manifest.get('format_version')}, written by afape "
+                f"{manifest.get('afape')}; this afape reads version {FORMAT}. Save it again with this version, or load it "
+                "with the one that wrote it."
             )
         models = manifest["models"].values()
         if check_versions and any(not name.endswith(".afape") for name in models):
