@@ -183,11 +183,24 @@ def test_what_is_no_model_file_is_refused(saved, tmp_path):
         archive.writestr("other.txt", "hello")
     with pytest.raises(StorageError, match=r"is no file that afape.save wrote"):
         afape.load(tmp_path / "zip", problem)
+    with zipfile.ZipFile(tmp_path / "json", "w") as archive:
+        archive.writestr("manifest.json", "{")
+    with pytest.raises(StorageError, match=r"is no file that afape.save wrote"):
+        afape.load(tmp_path / "json", problem)
+    rewritten(path, settings={})
+    with pytest.raises(StorageError, match=r"is damaged: KeyError"):
+        afape.load(path, problem)
     rewritten(path, format="other")
     with pytest.raises(StorageError, match=r"not one that afape wrote"):
         afape.load(path, problem)
     with pytest.raises(FileNotFoundError):
         afape.load(tmp_path / "nowhere", problem)
+
+
+def test_numbers_of_numpy_are_plain_settings(tmp_path):
+    data = world()
+    policy = afape.RandomSubset(np.float64(0.25))
+    assert through_file(StepBudget(policy, np.int64(1)), tmp_path / "p", data.problem).policy.p == 0.25
 
 
 @pytest.mark.parametrize("kind", ["os", "Unknown", "Policy", "DecisionRule", "from_function"])

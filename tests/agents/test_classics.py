@@ -157,8 +157,14 @@ def test_refuses_what_it_cannot_learn_from(kind):
     classifier, data = small()
     with pytest.raises(TypeError, match=r"'data' must be an afape.Retrospective, not ndarray"):
         kind().fit(data.values, classifier)
-    with pytest.raises(TypeError, match=r"'classifier' must be an object with a method predict"):
+    with pytest.raises(TypeError, match=r"'classifier' must have a method predict"):
         kind().fit(data, None)
+    with pytest.raises(RuntimeError, match=r"'classifier' is not fitted yet"):
+        kind().fit(data, afape.ImputedClassifier())
+    with pytest.raises(ValueError, match=r"was trained on the columns \['a', 'b', 'c'\]"):
+        kind().fit(
+            data, afape.ImputedClassifier(LogisticRegression()).fit(telling_world().take(telling_world().complete))
+        )
     with pytest.raises(ValueError, match=r"'x2' is recorded in no row"):
         kind().fit(data.hide(np.array([True, True, False]) & data.recorded), classifier)
 
@@ -184,6 +190,12 @@ def test_warns_of_rows_that_the_classifier_has_seen():
         (ClusterAgent(min_rows=True), "'min_rows' must be a whole number of at least 1, but is True"),
         (ClusterAgent(max_sets=0), "'max_sets' must be a whole number of at least 1, but is 0"),
         (ValueOfInformation(n_draws=0), "'n_draws' must be a whole number of at least 1, but is 0"),
+        (ValueOfInformation(random_state=-1), r"'random_state' must be None or a whole number from 0 .*, but is -1"),
+        (ClusterAgent(random_state="0"), r"'random_state' must be None or a whole number from 0 .*, but is '0'"),
+        (
+            CostSensitiveNaiveBayes(random_state=0.5),
+            r"'random_state' must be None or a whole number from 0 .*, but is 0.5",
+        ),
         (ValueOfInformation(min_leaf=-2), "'min_leaf' must be a whole number of at least 1, but is -2"),
     ],
     ids=str,
@@ -212,6 +224,13 @@ def test_value_of_information_refuses_an_estimator_without_probabilities():
 def test_tree_reads_as_rules():
     tree = CostSensitiveTree().fit(telling_world(), Knower())
     assert tree.describe().splitlines() == ["if a <= 0.5:", "  stop", "else:", "  acquire b", "  stop"]
+
+
+def test_a_tree_that_goes_round_in_circles_is_refused():
+    state = CostSensitiveTree().fit(telling_world(), Knower()).state()
+    state.arrays["left"] = np.where(state.arrays["kind"] == 2, 0, state.arrays["left"])
+    with pytest.raises(ValueError, match=r"nodes of this tree do not lead downwards"):
+        CostSensitiveTree.from_state(state)
 
 
 def test_tree_without_depth_is_one_fixed_order():

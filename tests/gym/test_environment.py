@@ -180,7 +180,7 @@ def test_bad_input():
         AcquisitionEnv(data.take(np.array([], dtype=int)), SumOfKnown())
     with pytest.raises(TypeError, match=r"'data' must be an afape.Retrospective, not list"):
         AcquisitionEnv([1, 2], SumOfKnown())
-    with pytest.raises(TypeError, match=r"'classifier' must be an object with a method predict"):
+    with pytest.raises(TypeError, match=r"'classifier' must have a method predict"):
         AcquisitionEnv(data)
     env = AcquisitionEnv(data, SumOfKnown())
     with pytest.raises(RuntimeError, match=r"No episode is running"):

@@ -166,9 +166,9 @@ class BenchPolicy:
             hint = f" {training} is in training mode; call eval() if that is not meant." if training else ""
             warnings.warn(
                 f"Two calls of {self._name} with the same tensors disagree in {int(differ.sum())} of {len(differ)} states: it "
-                "draws its actions, but does not tell their probabilities. Each estimate then judges one draw of the agent, "
-                "another run gives other numbers, estimators that ask again meet another agent, and standard errors leave "
-                f"the draws out. Pass n_draws=32 or so to average over draws, or seed the method.{hint}",
+                "draws its actions, but does not tell their probabilities. Each estimate then judges one draw of its actions: "
+                "another run gives other numbers, and estimators that ask it again judge other draws. Pass n_draws=32 or so to "
+                f"estimate the probabilities.{hint}",
                 StochasticMethodWarning,
                 stacklevel=3,
             )

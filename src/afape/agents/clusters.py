@@ -11,7 +11,7 @@ from sklearn.cluster import KMeans
 from ..arrays import Bools, Floats, Ints
 from ..classifiers import Classifier
 from ..data import Retrospective
-from .checks import check_whole
+from .checks import check_seed, check_whole
 from .learned import Layout, LearnedAgent, stop_cost
 from .state import AgentState
 
@@ -62,6 +62,7 @@ class ClusterAgent(LearnedAgent):
         self.random_state = random_state
 
     def _check_arguments(self) -> None:
+        check_seed(self.random_state)
         check_whole("n_clusters", self.n_clusters, 1)
         check_whole("min_rows", self.min_rows, 1)
         check_whole("max_sets", self.max_sets, 1)

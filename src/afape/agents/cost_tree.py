@@ -124,6 +124,10 @@ class CostSensitiveTree(LearnedAgent):
         agent.layout_ = Layout.from_json(state.settings["layout"])
         for name in _ARRAYS:
             setattr(agent, f"{name}_", state.arrays[name])
+        index = np.arange(len(agent.kind_))
+        on, split = agent.kind_ != STOP, agent.kind_ == SPLIT
+        if (agent.left_[on] <= index[on]).any() or (agent.right_[split] <= index[split]).any():
+            raise ValueError("The nodes of this tree do not lead downwards: what it was read from is damaged.")
         return agent
 
 

@@ -11,13 +11,13 @@ import numpy as np
 from sklearn.base import BaseEstimator
 
 from ..arrays import Bools, Floats, Ints, any_of, every
-from ..classifiers import Classifier, ask_classifier
+from ..classifiers import Classifier, ask_classifier, check_classifier
 from ..data import Problem, Retrospective
 from ..notices import SeenRowsWarning
 from .builtin import one_hot_actions
 from .policy import Policy
 
-__all__ = ["Layout", "LearnedAgent", "stop_cost"]
+__all__ = ["Layout", "LearnedAgent", "check_stopper", "stop_cost"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -135,25 +135,29 @@ def check_training(data: Any, classifier: Any) -> None:
     """Refuse what nothing can be learned from; warn of rows that the classifier has seen."""
     if not isinstance(data, Retrospective):
         raise TypeError(f"'data' must be an afape.Retrospective, not {type(data).__name__}.")
-    if isinstance(classifier, type) or not callable(getattr(classifier, "predict", None)):
-        raise TypeError(
-            f"'classifier' must be an object with a method predict(values, acquired), not {classifier!r}. "
-            "afape.ImputedClassifier().fit(training_data) makes one."
-        )
     lacking = [data.problem.group_names[g] for g in np.flatnonzero(~any_of(data.recorded.T))]
     if lacking:
         raise ValueError(
             f"'data' must record every group somewhere, but {lacking[0]!r} is recorded in no row. Leave the group out "
             "of the problem: nothing can be learned about it."
         )
+    check_stopper(classifier, data, stacklevel=4)
+
+
+def check_stopper(classifier: Any, data: Retrospective, stacklevel: int) -> Classifier:
+    """Refuse a classifier that cannot predict where episodes on these rows stop; warn of rows that it has seen."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", SeenRowsWarning)  # the same fact has another consequence here
+        checked = check_classifier(classifier, data)
     seen = classifier.seen(data) if callable(getattr(classifier, "seen", None)) else 0
     if seen:
         warnings.warn(
             f"The classifier was trained on {seen} of the {len(data)} rows that the agent learns from, so stopping will look "
             "cheaper than it is. Split first: for_classifier, for_agent = data.split([0.5, 0.5]).",
             SeenRowsWarning,
-            stacklevel=3,
+            stacklevel=stacklevel,
         )
+    return checked
 
 
 def stop_cost(data: Retrospective, classifier: Classifier, acquired: Bools, rows: Ints | None = None) -> Floats:

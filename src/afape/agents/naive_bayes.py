@@ -10,7 +10,7 @@ from sklearn.tree import DecisionTreeClassifier
 from ..arrays import Bools, Floats, Ints
 from ..classifiers import Classifier
 from ..data import Retrospective
-from .checks import check_number, check_whole
+from .checks import check_number, check_seed, check_whole
 from .learned import Layout, LearnedAgent
 from .state import AgentState
 
@@ -61,6 +61,7 @@ class CostSensitiveNaiveBayes(LearnedAgent):
         self.random_state = random_state
 
     def _check_arguments(self) -> None:
+        check_seed(self.random_state)
         check_whole("n_bins", self.n_bins, 2)
         check_whole("min_leaf", self.min_leaf, 1)
         check_number("smoothing", self.smoothing, 0.0)

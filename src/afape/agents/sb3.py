@@ -32,7 +32,8 @@ def from_sb3(model: Any, *, deterministic: bool = False, epsilon: float = 0.0) -
     Notes
     -----
     A group that is acquired already gets no probability: its share goes to the other actions in proportion. If the model
-    was trained through ``VecNormalize``, its observations are normalised in the same way.
+    was trained through ``VecNormalize``, its observations are normalised in the same way; a model that was loaded from a
+    file needs its environment for that, ``DQN.load(path, env=env)``.
     """
     if not hasattr(model, "policy") or not hasattr(model, "observation_space"):
         raise TypeError(f"'model' must be a Stable-Baselines3 model, not {type(model).__name__}.")

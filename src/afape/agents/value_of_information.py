@@ -12,7 +12,7 @@ from sklearn.tree import DecisionTreeRegressor
 from ..arrays import Bools, Floats, Ints
 from ..classifiers import Classifier, ask_classifier
 from ..data import Retrospective
-from .checks import check_whole
+from .checks import check_seed, check_whole
 from .learned import Layout, LearnedAgent
 from .state import AgentState
 
@@ -67,6 +67,7 @@ class ValueOfInformation(LearnedAgent):
         self.random_state = random_state
 
     def _check_arguments(self) -> None:
+        check_seed(self.random_state)
         check_whole("n_draws", self.n_draws, 1)
         check_whole("min_leaf", self.min_leaf, 1)
         if self.estimator is not None and not hasattr(self.estimator, "predict_proba"):

@@ -7,9 +7,10 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from ..agents.learned import check_stopper
 from ..agents.sb3 import observation
 from ..arrays import Bools, Floats, Ints
-from ..classifiers import Classifier, ask_classifier
+from ..classifiers import ask_classifier
 from ..data import Retrospective
 
 __all__ = ["Episodes", "Outcome"]
@@ -37,7 +38,8 @@ class Episodes:
     """
 
     def __init__(self, data: Any, classifier: Any, size: int) -> None:
-        self.data, self.classifier = checked_data(data), checked_classifier(classifier)
+        self.data = checked_data(data)
+        self.classifier = check_stopper(classifier, self.data, stacklevel=4)
         self.row = np.zeros(size, dtype=np.intp)
         self.acquired = np.zeros((size, self.data.problem.n_groups), dtype=bool)
 
@@ -91,16 +93,6 @@ def checked_data(data: Any) -> Retrospective:
     if not len(data):
         raise ValueError("'data' must have rows for episodes to run on, but is empty.")
     return data
-
-
-def checked_classifier(classifier: Any) -> Classifier:
-    """Refuse what cannot predict."""
-    if isinstance(classifier, type) or not callable(getattr(classifier, "predict", None)):
-        raise TypeError(
-            f"'classifier' must be an object with a method predict(values, acquired), not {classifier!r}. "
-            "afape.ImputedClassifier().fit(training_data) makes one."
-        )
-    return classifier  # type: ignore[no-any-return]
 
 
 def checked_actions(actions: Any, shape: tuple[int, ...], n_groups: int) -> Ints:

@@ -56,10 +56,17 @@ def packed(thing: Any, problem: Any, unsafe: bool) -> bytes:
         "models": models,
     }
     try:
-        parts = {"manifest.json": json.dumps(manifest, indent=1, allow_nan=False).encode(), **parts}
+        parts = {"manifest.json": json.dumps(manifest, indent=1, allow_nan=False, default=_plain).encode(), **parts}
     except (TypeError, ValueError) as error:
         raise StorageError(f"The settings of {kind} are no plain numbers, text, lists and dicts: {error}.") from error
     return _zipped(parts)
+
+
+def _plain(value: Any) -> Any:
+    """A number of numpy as JSON holds it."""
+    if isinstance(value, np.generic):
+        return value.item()
+    raise TypeError(f"{type(value).__name__} is not plain")
 
 
 def _zipped(parts: dict[str, bytes]) -> bytes:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import zipfile
 from collections.abc import Sequence
@@ -74,7 +75,7 @@ def load(
         raise TypeError(f"'problem' must be an afape.Problem or None, not {type(problem).__name__}.")
     try:
         reader = Reader.opened(Path(path).read_bytes(), trusted, check_versions, unsafe)
-    except (zipfile.BadZipFile, KeyError, UnicodeDecodeError) as error:
+    except (zipfile.BadZipFile, KeyError, json.JSONDecodeError, UnicodeDecodeError) as error:
         raise StorageError(f"{str(path)!r} is no file that afape.save wrote ({error}).") from error
     if problem is not None:
         found = differences(reader.manifest["problem"], problem_to_json(problem))
@@ -83,4 +84,7 @@ def load(
                 f"{str(path)!r} was saved for a different problem: {'; '.join(found)}. Load it with its own problem, or "
                 "without 'problem' to take it as it is."
             )
-    return reader.thing()
+    try:
+        return reader.thing()
+    except (KeyError, TypeError, zipfile.BadZipFile) as error:
+        raise StorageError(f"{str(path)!r} is damaged: {type(error).__name__} {error}.") from error
