@@ -13,9 +13,9 @@ $(VENV)/.demo: pyproject.toml
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e .
 	touch $@
 
-$(VENV)/.test: pyproject.toml
+$(VENV)/.test: pyproject.toml constraints-test.txt
 	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e '.[plot,test]'
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints-test.txt -e '.[plot,test]'
 	touch $@ $(VENV)/.demo
 
 demo: $(VENV)/.demo

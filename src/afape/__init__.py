@@ -23,6 +23,7 @@ if TYPE_CHECKING:
         PartialGroupWarning,
         PropensityFitWarning,
         SeenRowsWarning,
+        StochasticMethodWarning,
         SupportWarning,
         UnrecordedColumnWarning,
         ValueFallbackWarning,
@@ -31,6 +32,7 @@ if TYPE_CHECKING:
     from .result import Evaluation, NotEstimableError
     from .sensitivity_analysis import Sensitivity, Tipping, sensitivity
     from .simulation import GraphMechanism, IndependentMechanism, LogisticMechanism
+    from .storage import load, save
     from .support import SupportThresholds
     from .walk import WalkOptions
 
@@ -75,6 +77,7 @@ __all__ = [
     "Retrospective",
     "SeenRowsWarning",
     "Sensitivity",
+    "StochasticMethodWarning",
     "Support",
     "SupportThresholds",
     "SupportWarning",
@@ -86,6 +89,8 @@ __all__ = [
     "check_support",
     "compare",
     "evaluate",
+    "load",
+    "save",
     "sensitivity",
     "true_cost",
 ]
@@ -104,19 +109,25 @@ _HOMES = {
     ".imputation": "ChainedImputer Imputer",
     ".missingness": "MAR MCAR MNAR Identification MGraph",
     ".notices": "AfapeWarning ClippedWeightsWarning NormalizerWarning PartialGroupWarning "
-    "PropensityFitWarning SeenRowsWarning SupportWarning "
+    "PropensityFitWarning SeenRowsWarning StochasticMethodWarning SupportWarning "
     "UnrecordedColumnWarning InterruptedBootstrapWarning ValueFallbackWarning",
     ".nuisance": "KnownPropensity KnownValues LearnedPropensity LearnedValues ValueRegressor",
     ".result": "Evaluation NotEstimableError",
     ".sensitivity_analysis": "Sensitivity Tipping sensitivity",
     ".simulation": "GraphMechanism IndependentMechanism LogisticMechanism",
+    ".storage": "load save",
     ".support": "SupportThresholds",
     ".walk": "WalkOptions",
 }
 _HOME_OF = {name: module for module, names in _HOMES.items() for name in names.split()}
 
 
+_MODULES = ("agents", "gym")
+
+
 def __getattr__(name: str) -> Any:
+    if name in _MODULES:
+        return import_module(f".{name}", __name__)
     if name not in _HOME_OF:
         raise AttributeError(f"module 'afape' has no attribute {name!r}")
     value = getattr(import_module(_HOME_OF[name], __name__), name)

@@ -14,6 +14,7 @@ __all__ = [
     "PartialGroupWarning",
     "PropensityFitWarning",
     "SeenRowsWarning",
+    "StochasticMethodWarning",
     "SupportWarning",
     "UnrecordedColumnWarning",
     "ValueFallbackWarning",
@@ -31,6 +32,10 @@ class PartialGroupWarning(AfapeWarning):
 
 class SeenRowsWarning(AfapeWarning):
     """The classifier was trained on rows that it is now judged on; its cost looks too low."""
+
+
+class StochasticMethodWarning(AfapeWarning):
+    """A method draws its actions without telling their probabilities; two calls disagree."""
 
 
 class SupportWarning(AfapeWarning):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from numbers import Real
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -12,11 +12,25 @@ from numpy.typing import ArrayLike, NDArray
 from ..arrays import Bools, Floats, Ints
 from ..data import Problem
 from .policy import Policy
+from .state import AgentState
 
 __all__ = ["AcquireAll", "AcquireNone", "DecisionRule", "FixedOrder", "RandomSubset"]
 
 
-class RandomSubset:
+class _Plain:
+    """A policy that is nothing but its arguments, which its attributes hold."""
+
+    def state(self) -> AgentState:
+        """The arguments."""
+        return AgentState(dict(vars(self)))
+
+    @classmethod
+    def from_state(cls, state: AgentState) -> Self:
+        """The same policy again."""
+        return cls(**state.settings)
+
+
+class RandomSubset(_Plain):
     r"""Acquire each costly group with probability p, in group order.
 
     Memoryless: with h the last costly group acquired, the next one is group g > h with probability
@@ -63,7 +77,7 @@ class _BoundRandomSubset:
         return out
 
 
-class FixedOrder:
+class FixedOrder(_Plain):
     """Acquire these groups one after the other, then stop.
 
     Parameters
@@ -99,7 +113,7 @@ class _BoundFixedOrder:
         return one_hot_actions(action, acquired.shape[1])
 
 
-class AcquireAll:
+class AcquireAll(_Plain):
     """Acquire every costly group, in group order."""
 
     def bind(self, problem: Problem) -> Policy:
@@ -114,7 +128,7 @@ class AcquireAll:
         return "AcquireAll()"
 
 
-class AcquireNone:
+class AcquireNone(_Plain):
     """Stop at once, with what is free."""
 
     def probabilities(self, values: Floats, acquired: Bools) -> Floats:

@@ -1,0 +1,244 @@
+"""Methods and classifiers that follow the protocol of AFABench, as policies and classifiers."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from ..arrays import Bools, Floats, Ints
+from ..data import Problem
+from ..notices import StochasticMethodWarning
+from .builtin import one_hot_actions
+from .checks import check_whole
+from .policy import Policy
+
+__all__ = ["classifier_from_afabench", "from_afabench"]
+
+_CHECKED_ROWS = 64  # rows of each question that are asked again
+
+
+def from_afabench(
+    method: Any,
+    selections: Sequence[str | int] | None = None,
+    *,
+    repeated: str = "raise",
+    n_draws: int = 1,
+) -> BenchPolicy:
+    """Make a policy of an AFABench method.
+
+    The method has ``act`` or ``select(masked_features, feature_mask, selection_mask=None, label=None,
+    feature_shape=None)``, takes torch tensors with 0 where a feature is not observed, and returns whole numbers of shape
+    (batch, 1): 0 stops, k performs selection k - 1. It never gets the label.
+
+    Parameters
+    ----------
+    method
+        The method. Wrap the result into `StepBudget` for a hard budget.
+    selections : sequence of group names or indices, optional
+        The group that each selection acquires. Default: selection j is group j. For a method that selects single columns:
+        ``[problem.group_names[g] for g in data.column_group]``.
+    repeated : {"raise", "stop"}
+        What to do where the method selects a group that is acquired already: refuse it, or stop there.
+    n_draws : int
+        Calls per question. With more than 1, the probability of an action is its share among the calls: for methods that draw
+        their action.
+
+    Warns
+    -----
+    StochasticMethodWarning
+        Where two calls with the same tensors disagree although ``n_draws`` is 1.
+
+    Notes
+    -----
+    The protocol is that of AFABench (arXiv:2508.14734). ``selection_mask`` tells a method which selections are done, those of
+    free groups included.
+    """
+    asked = getattr(method, "act", None) or getattr(method, "select", None)
+    if isinstance(method, type) or not callable(asked):
+        raise TypeError(f"'method' must be an object with a method act or select, as in AFABench, not {method!r}.")
+    if repeated not in ("raise", "stop"):
+        raise ValueError(f"'repeated' must be 'raise' or 'stop', but is {repeated!r}.")
+    check_whole("n_draws", n_draws, 1)
+    return BenchPolicy(method, asked, selections, repeated == "stop", n_draws)
+
+
+class BenchPolicy:
+    """What `from_afabench` returns."""
+
+    def __init__(
+        self,
+        method: Any,
+        asked: Callable[..., Any],
+        selections: Sequence[str | int] | None,
+        stop_at_repeated: bool,
+        n_draws: int,
+    ) -> None:
+        self.method, self.asked, self.selections = method, asked, selections
+        self.stop_at_repeated, self.n_draws = stop_at_repeated, n_draws
+        self.problem: Problem | None = None
+        self.warned = False
+
+    def bind(self, problem: Problem) -> Policy:
+        """Tell the policy the groups that the selections name, and the columns of each group."""
+        bound = BenchPolicy(self.method, self.asked, self.selections, self.stop_at_repeated, self.n_draws)
+        bound.problem, bound.warned = problem, self.warned
+        self._groups(problem.n_groups, problem)
+        return bound
+
+    def probabilities(self, values: Floats, acquired: Bools) -> Floats:
+        """Probability 1 on what the method answers, or the shares of several answers."""
+        n, n_groups = acquired.shape
+        if not n:
+            return np.zeros((0, n_groups + 1))
+        groups = self._groups(n_groups, self.problem)
+        if self.n_draws == 1 and not self.warned:
+            self._compare_calls(values[:_CHECKED_ROWS], acquired[:_CHECKED_ROWS], groups)
+        out = np.zeros((n, n_groups + 1))
+        for _ in range(self.n_draws):
+            out += one_hot_actions(self._actions(values, acquired, groups), n_groups)
+        return out / self.n_draws
+
+    def _groups(self, n_groups: int, problem: Problem | None) -> Ints:
+        """The group of each selection."""
+        if self.selections is None:
+            return np.arange(n_groups)
+        names = () if problem is None else problem.group_names
+        found = []
+        for chosen in self.selections:
+            if isinstance(chosen, str) and chosen in names:
+                found.append(names.index(chosen))
+            elif isinstance(chosen, int | np.integer) and 0 <= chosen < n_groups:
+                found.append(int(chosen))
+            else:
+                known = list(names) or f"the indices 0 to {n_groups - 1} (names after bind(problem))"
+                raise ValueError(f"'selections' must name groups, but {chosen!r} is none. The groups are {known}.")
+        return np.array(found, dtype=np.intp)
+
+    def _actions(self, values: Floats, acquired: Bools, groups: Ints) -> Ints:
+        n_groups = acquired.shape[1]
+        selection = self._select(values, acquired, groups)
+        outside = (selection < 0) | (selection > len(groups))
+        if outside.any():
+            raise ValueError(
+                f"The method {self._name} must return 0 to stop or 1 to {len(groups)} for a selection, but returned "
+                f"{int(selection[outside][0])}, a group outside the problem. Say with 'selections' which group each of its "
+                "selections acquires."
+            )
+        action = np.append(n_groups, groups)[selection]
+        again = (selection > 0) & np.take_along_axis(np.pad(acquired, ((0, 0), (0, 1))), action[:, None], axis=1)[:, 0]
+        if again.any() and not self.stop_at_repeated:
+            g = int(action[again][0])
+            raise ValueError(
+                f"The method {self._name} must not select what is acquired, but selects "
+                f"{self.problem.group_names[g] if self.problem else g!r} again in {int(again.sum())} of {len(again)} "
+                "states. Pass repeated='stop' to stop there."
+            )
+        return np.asarray(np.where(again, n_groups, action), dtype=np.intp)
+
+    def _select(self, values: Floats, acquired: Bools, groups: Ints) -> Ints:
+        torch = _torch()
+        known = ~np.isnan(values)
+        with torch.no_grad():
+            answer = self.asked(
+                masked_features=torch.as_tensor(np.where(known, values, 0.0), dtype=torch.float32),
+                feature_mask=torch.as_tensor(known),
+                selection_mask=torch.as_tensor(acquired[:, groups]),
+                label=None,
+                feature_shape=torch.Size([values.shape[1]]),
+            )
+        selection = np.asarray(answer.detach().cpu() if hasattr(answer, "detach") else answer)
+        if selection.shape != (len(values), 1) or selection.dtype.kind not in "iu":
+            raise ValueError(
+                f"The method {self._name} must return whole numbers of shape (batch, 1), here {(len(values), 1)}, but "
+                f"returned {selection.dtype} of shape {selection.shape}."
+            )
+        return selection[:, 0].astype(np.intp)
+
+    def _compare_calls(self, values: Floats, acquired: Bools, groups: Ints) -> None:
+        first, second = (self._select(values, acquired, groups) for _ in range(2))
+        differ = first != second
+        if differ.any():
+            self.warned = True
+            training = _modules_in_training(self.method)
+            hint = f" {training} is in training mode; call eval() if that is not meant." if training else ""
+            warnings.warn(
+                f"Two calls of {self._name} with the same tensors disagree in {int(differ.sum())} of {len(differ)} states: it "
+                "draws its actions, but does not tell their probabilities. Each estimate then judges one draw of its actions: "
+                "another run gives other numbers, and estimators that ask it again judge other draws. Pass n_draws=32 or so to "
+                f"estimate the probabilities.{hint}",
+                StochasticMethodWarning,
+                stacklevel=3,
+            )
+
+    @property
+    def _name(self) -> str:
+        return type(self.method).__name__
+
+    def __repr__(self) -> str:
+        return f"from_afabench({self._name})"
+
+
+def classifier_from_afabench(classifier: Any) -> BenchClassifier:
+    """Make a classifier of an AFABench method with ``predict``, or of a separate AFABench classifier.
+
+    Parameters
+    ----------
+    classifier
+        Called as ``predict(masked_features, feature_mask, label=None, feature_shape=None)``, or itself where it has no
+        ``predict``; returns scores of shape (batch, n_classes), the largest of which is the prediction.
+    """
+    asked = getattr(classifier, "predict", None) or classifier
+    if isinstance(classifier, type) or not callable(asked):
+        raise TypeError(f"'classifier' must have predict or be callable, as in AFABench, but is {classifier!r}.")
+    return BenchClassifier(classifier, asked)
+
+
+class BenchClassifier:
+    """What `classifier_from_afabench` returns."""
+
+    def __init__(self, classifier: Any, asked: Callable[..., Any]) -> None:
+        self.classifier, self.asked = classifier, asked
+
+    def predict(self, values: Floats, acquired: Bools) -> Ints:
+        """Code of the class with the largest score."""
+        torch = _torch()
+        known = ~np.isnan(values)
+        with torch.no_grad():
+            answer = self.asked(
+                masked_features=torch.as_tensor(np.where(known, values, 0.0), dtype=torch.float32),
+                feature_mask=torch.as_tensor(known),
+                label=None,
+                feature_shape=torch.Size([values.shape[1]]),
+            )
+        scores = np.asarray(answer.detach().cpu() if hasattr(answer, "detach") else answer)
+        if scores.ndim != 2 or len(scores) != len(values):
+            raise ValueError(
+                f"The classifier {type(self.classifier).__name__} must return scores of shape (batch, n_classes), here "
+                f"({len(values)}, n_classes), but returned {scores.shape}."
+            )
+        return np.asarray(scores.argmax(axis=1), dtype=np.intp)
+
+    def __repr__(self) -> str:
+        return f"classifier_from_afabench({type(self.classifier).__name__})"
+
+
+def _modules_in_training(method: Any) -> str:
+    """Name of a torch module of this method that is in training mode, or nothing."""
+    parts = {"the method": method, **{f"its {name!r}": part for name, part in getattr(method, "__dict__", {}).items()}}
+    for name, part in parts.items():
+        if callable(getattr(part, "eval", None)) and getattr(part, "training", None) is True:
+            return name[0].upper() + name[1:]
+    return ""
+
+
+def _torch() -> Any:
+    try:
+        import torch
+    except ImportError as error:
+        raise ImportError(
+            "AFABench methods take torch tensors, but torch is not installed: pip install torch. afape itself does without it."
+        ) from error
+    return torch

@@ -1,0 +1,118 @@
+"""A policy from a plain function of one row."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from difflib import get_close_matches
+from typing import Any
+
+import numpy as np
+
+from ..arrays import Bools, Floats, Ints
+from ..data import Problem
+from .builtin import one_hot_actions
+from .policy import Policy
+from .rows import RowReader
+
+__all__ = ["FunctionPolicy", "from_function"]
+
+Rule = Callable[[dict[str, Any]], str | None]
+
+
+def from_function(function: Rule, columns: Sequence[str] | None = None) -> FunctionPolicy:
+    """Make a policy of a function that looks at one row.
+
+    The slow but simple way for a clinical rule: ``function`` gets a dict of the columns that are known so far and returns the
+    name of the group to acquire, or None to stop. It is asked once per distinct state.
+
+    Parameters
+    ----------
+    function : callable
+        ``function(row)``; ``row`` holds numbers, and levels of categorical columns, by column name. A column that is not
+        acquired is absent, so that ``"lactate" in row`` tells whether it is known.
+    columns : sequence of str, optional
+        ``data.columns``; needed where a text column has no declared categories in the problem.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from afape import Problem
+    >>> problem = Problem({"age": ["age"], "lactate": ["lactate"]}, {"lactate": 12.0}, "died", 500.0)
+    >>> rule = from_function(lambda row: "lactate" if row["age"] > 65 and "lactate" not in row else None)
+    >>> rule.bind(problem).probabilities(np.array([[70.0, np.nan], [50.0, np.nan]]), np.array([[True, False]] * 2))
+    array([[0., 1., 0.],
+           [0., 0., 1.]])
+    """
+    if not callable(function):
+        raise TypeError(f"'function' must be callable, but is {type(function).__name__}.")
+    return FunctionPolicy(function, columns)
+
+
+class FunctionPolicy:
+    """What `from_function` returns; `bind` tells it the groups."""
+
+    def __init__(self, function: Rule, columns: Sequence[str] | None = None) -> None:
+        self.function, self.columns = function, columns
+
+    def bind(self, problem: Problem) -> Policy:
+        """Find out which columns belong to which group."""
+        return _BoundFunction(self.function, RowReader(problem, self.columns), repr(self))
+
+    def probabilities(self, values: Floats, acquired: Bools) -> Floats:
+        """Not before ``bind``: without a problem nobody knows the names of the columns."""
+        raise RuntimeError(
+            f"{self!r} does not know the problem yet. afape.evaluate tells it; to ask it yourself, call "
+            "policy.bind(problem).probabilities(values, acquired)."
+        )
+
+    def __repr__(self) -> str:
+        return f"from_function({getattr(self.function, '__name__', type(self.function).__name__)})"
+
+
+class _BoundFunction:
+    def __init__(self, function: Rule, reader: RowReader, name: str) -> None:
+        self.function, self.reader, self.name = function, reader, name
+
+    def probabilities(self, values: Floats, acquired: Bools) -> Floats:
+        values = np.asarray(values, dtype=float)
+        self.reader.check_width(values)
+        n_groups = acquired.shape[1]
+        if not len(values):
+            return np.zeros((0, n_groups + 1))
+        columns = {name: self.reader.read(name, values) for name in self.reader.places}
+        first, state = _distinct_states(values, acquired)
+        action = np.array([self._ask({c: v[i] for c, v in columns.items()}, acquired[i]) for i in first], dtype=np.intp)
+        return one_hot_actions(action[state], n_groups)
+
+    def _ask(self, row: dict[str, Any], acquired: Bools) -> int:
+        # A free group may have gaps, so "acquired" alone does not make a value known.
+        known = {
+            name: float(value) if isinstance(value, np.floating) else value
+            for name, value in row.items()
+            if acquired[self.reader.group[name]] and value is not None and value == value
+        }
+        answer = self.function(known)
+        names = self.reader.problem.group_names
+        if answer is None:
+            return len(names)
+        if answer not in names:
+            near = get_close_matches(str(answer), names, 1)
+            hint = f" Did you mean {near[0]!r}?" if near else ""
+            raise ValueError(
+                f"The function of {self.name} must return a group or None, but returned {answer!r} for {known}.{hint} "
+                f"The groups are {list(names)}."
+            )
+        group = names.index(answer)
+        if acquired[group]:
+            raise ValueError(
+                f"The function of {self.name} must not return a group that is acquired, but returned {answer!r} for {known}. "
+                "Return None to stop."
+            )
+        return group
+
+
+def _distinct_states(values: Floats, acquired: Bools) -> tuple[Ints, Ints]:
+    """First row of each distinct state, and the state of each row."""
+    table = np.column_stack([np.nan_to_num(values, nan=0.0), np.isnan(values), acquired])
+    _, first, state = np.unique(table, axis=0, return_index=True, return_inverse=True)
+    return first, np.ravel(state)
