@@ -36,8 +36,10 @@ if TYPE_CHECKING:
         ValueFallbackWarning,
     )
     from .nuisance import KnownPropensity, KnownValues, LearnedPropensity, ValueRegressor
+    from .optimisation import Optimisation, optimize
     from .result import Evaluation, NotEstimableError
     from .support import SupportThresholds
+    from .training import compare_training, training_weights
     from .unmeasured import Sensitivity, Tipping, sensitivity
     from .walk import WalkOptions
 
@@ -73,6 +75,7 @@ __all__ = [
     "MGraph",
     "NormalizerWarning",
     "NotEstimableError",
+    "Optimisation",
     "PartialGroupWarning",
     "Policy",
     "Problem",
@@ -91,8 +94,11 @@ __all__ = [
     "WalkOptions",
     "check_support",
     "compare",
+    "compare_training",
     "evaluate",
+    "optimize",
     "sensitivity",
+    "training_weights",
     "true_cost",
 ]
 
@@ -112,8 +118,10 @@ _HOMES = {
     "PropensityFitWarning SeenRowsWarning SupportWarning "
     "UnrecordedColumnWarning InterruptedBootstrapWarning ValueFallbackWarning",
     ".nuisance": "KnownPropensity KnownValues LearnedPropensity ValueRegressor",
+    ".optimisation": "Optimisation optimize",
     ".result": "Evaluation NotEstimableError",
     ".support": "SupportThresholds",
+    ".training": "compare_training training_weights",
     ".unmeasured": "Sensitivity Tipping sensitivity",
     ".walk": "WalkOptions",
 }
