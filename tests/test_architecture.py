@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 import afape
+from afape.evaluation import evaluate  # imported here: a trace of the call should not show imports
 from afape.experiments import synthetic_mar
 
 PACKAGE = Path(afape.__file__).parent
@@ -99,9 +100,7 @@ def test_evaluating_one_estimator_opens_few_files():
 
     sys.setprofile(note)
     try:
-        afape.evaluate(
-            data, afape.RandomSubset(0.5), classifier, missingness=experiment.missingness, estimators=["drl-semi"]
-        )
+        evaluate(data, afape.RandomSubset(0.5), classifier, missingness=experiment.missingness, estimators=["drl-semi"])
     finally:
         sys.setprofile(None)
     assert "estimators/drl.py" in opened

@@ -29,11 +29,13 @@ if TYPE_CHECKING:
         ValueFallbackWarning,
     )
     from .nuisance import KnownPropensity, KnownValues, LearnedPropensity, LearnedValues, ValueRegressor
+    from .optimisation import Optimisation, optimize
     from .result import Evaluation, NotEstimableError
     from .sensitivity_analysis import Sensitivity, Tipping, sensitivity
     from .simulation import GraphMechanism, IndependentMechanism, LogisticMechanism
     from .storage import load, save
     from .support import SupportThresholds
+    from .training import compare_training, training_weights
     from .walk import WalkOptions
 
 __version__ = "0.1.0"
@@ -69,6 +71,7 @@ __all__ = [
     "MGraph",
     "NormalizerWarning",
     "NotEstimableError",
+    "Optimisation",
     "PartialGroupWarning",
     "Policy",
     "Problem",
@@ -88,10 +91,13 @@ __all__ = [
     "WalkOptions",
     "check_support",
     "compare",
+    "compare_training",
     "evaluate",
     "load",
+    "optimize",
     "save",
     "sensitivity",
+    "training_weights",
     "true_cost",
 ]
 
@@ -112,11 +118,13 @@ _HOMES = {
     "PropensityFitWarning SeenRowsWarning StochasticMethodWarning SupportWarning "
     "UnrecordedColumnWarning InterruptedBootstrapWarning ValueFallbackWarning",
     ".nuisance": "KnownPropensity KnownValues LearnedPropensity LearnedValues ValueRegressor",
+    ".optimisation": "Optimisation optimize",
     ".result": "Evaluation NotEstimableError",
     ".sensitivity_analysis": "Sensitivity Tipping sensitivity",
     ".simulation": "GraphMechanism IndependentMechanism LogisticMechanism",
     ".storage": "load save",
     ".support": "SupportThresholds",
+    ".training": "compare_training training_weights",
     ".walk": "WalkOptions",
 }
 _HOME_OF = {name: module for module, names in _HOMES.items() for name in names.split()}

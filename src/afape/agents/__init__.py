@@ -11,25 +11,36 @@ if TYPE_CHECKING:
     from .budget import StepBudget
     from .clusters import ClusterAgent
     from .cost_tree import CostSensitiveTree
+    from .cwcf import CwCF
+    from .dqn import DQN
+    from .fitted_q import FittedQ
     from .function import from_function
     from .guideline import Guideline, GuidelineError
+    from .joint import JointDQN
     from .naive_bayes import CostSensitiveNaiveBayes
     from .sb3 import from_sb3
+    from .training import SetWeights, Training
     from .value_of_information import ValueOfInformation
 
 __all__ = [
+    "DQN",
     "AcquireAll",
     "AcquireNone",
     "ClusterAgent",
     "CostSensitiveNaiveBayes",
     "CostSensitiveTree",
+    "CwCF",
     "DecisionRule",
+    "FittedQ",
     "FixedOrder",
     "Guideline",
     "GuidelineError",
+    "JointDQN",
     "Policy",
     "RandomSubset",
+    "SetWeights",
     "StepBudget",
+    "Training",
     "ValueOfInformation",
     "classifier_from_afabench",
     "from_afabench",
@@ -40,11 +51,17 @@ __all__ = [
 # Looked up when first used: agents that learn import scikit-learn.
 _HOME_OF = {
     "ClusterAgent": ".clusters",
+    "CostSensitiveNaiveBayes": ".naive_bayes",
     "CostSensitiveTree": ".cost_tree",
+    "CwCF": ".cwcf",
+    "DQN": ".dqn",
+    "FittedQ": ".fitted_q",
     "Guideline": ".guideline",
     "GuidelineError": ".guideline",
+    "JointDQN": ".joint",
+    "SetWeights": ".training",
     "StepBudget": ".budget",
-    "CostSensitiveNaiveBayes": ".naive_bayes",
+    "Training": ".training",
     "ValueOfInformation": ".value_of_information",
     "classifier_from_afabench": ".afabench",
     "from_afabench": ".afabench",

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -10,7 +9,7 @@ import numpy as np
 
 from ..arrays import Bools, Floats, Ints
 from ..data import Problem
-from ..notices import StochasticMethodWarning
+from ..notices import StochasticMethodWarning, warn
 from .builtin import one_hot_actions
 from .checks import check_whole
 from .policy import Policy
@@ -164,13 +163,12 @@ class BenchPolicy:
             self.warned = True
             training = _modules_in_training(self.method)
             hint = f" {training} is in training mode; call eval() if that is not meant." if training else ""
-            warnings.warn(
+            warn(
                 f"Two calls of {self._name} with the same tensors disagree in {int(differ.sum())} of {len(differ)} states: it "
                 "draws its actions, but does not tell their probabilities. Each estimate then judges one draw of its actions: "
                 "another run gives other numbers, and estimators that ask it again judge other draws. Pass n_draws=32 or so to "
                 f"estimate the probabilities.{hint}",
                 StochasticMethodWarning,
-                stacklevel=3,
             )
 
     @property

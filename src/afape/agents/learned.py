@@ -13,7 +13,7 @@ from sklearn.base import BaseEstimator
 from ..arrays import Bools, Floats, Ints, any_of, every
 from ..classifiers import Classifier, ask_classifier, check_classifier
 from ..data import Problem, Retrospective
-from ..notices import SeenRowsWarning
+from ..notices import SeenRowsWarning, warn
 from .builtin import one_hot_actions
 from .policy import Policy
 
@@ -141,21 +141,20 @@ def check_training(data: Any, classifier: Any) -> None:
             f"'data' must record every group somewhere, but {lacking[0]!r} is recorded in no row. Leave the group out "
             "of the problem: nothing can be learned about it."
         )
-    check_stopper(classifier, data, stacklevel=4)
+    check_stopper(classifier, data)
 
 
-def check_stopper(classifier: Any, data: Retrospective, stacklevel: int) -> Classifier:
+def check_stopper(classifier: Any, data: Retrospective) -> Classifier:
     """Refuse a classifier that cannot predict where episodes on these rows stop; warn of rows that it has seen."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", SeenRowsWarning)  # the same fact has another consequence here
         checked = check_classifier(classifier, data)
     seen = classifier.seen(data) if callable(getattr(classifier, "seen", None)) else 0
     if seen:
-        warnings.warn(
+        warn(
             f"The classifier was trained on {seen} of the {len(data)} rows that the agent learns from, so stopping will look "
             "cheaper than it is. Split first: for_classifier, for_agent = data.split([0.5, 0.5]).",
             SeenRowsWarning,
-            stacklevel=stacklevel,
         )
     return checked
 

@@ -39,7 +39,7 @@ class Episodes:
 
     def __init__(self, data: Any, classifier: Any, size: int) -> None:
         self.data = checked_data(data)
-        self.classifier = check_stopper(classifier, self.data, stacklevel=4)
+        self.classifier = check_stopper(classifier, self.data)
         self.row = np.zeros(size, dtype=np.intp)
         self.acquired = np.zeros((size, self.data.problem.n_groups), dtype=bool)
 

@@ -1,0 +1,115 @@
+"""How a network learns: settings that belong together, each checked."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import asdict, dataclass
+from numbers import Integral
+from typing import Any
+
+from ..arrays import Bools, Floats, Ints
+from .checks import check_choice, check_number, check_whole
+
+__all__ = ["SetWeights", "Training", "check_agent_arguments"]
+
+SetWeights = Callable[[Ints, Bools], Floats]  # rows (m,), sets (m, G) -> weights (m,)
+
+_OPTIMIZERS = ("adam", "adamw", "rmsprop", "sgd")
+_TARGETS = ("all", "recorded")
+
+
+@dataclass(frozen=True)
+class Training:
+    """How long, how fast and on what a Q network learns.
+
+    Training goes in rounds. Each round runs ``n_episodes`` episodes together, stores what they met in the replay and then
+    takes ``n_steps`` steps of the optimiser, compiled as one loop.
+
+    Parameters
+    ----------
+    hidden : sequence of int
+        Units of each hidden layer.
+    optimizer : {"adam", "adamw", "rmsprop", "sgd"}
+        Which of optax's optimisers.
+    learning_rate : float
+        Its learning rate, for costs in units of what the best constant prediction costs.
+    n_rounds, n_episodes, n_steps : int
+        Rounds; episodes and steps of the optimiser per round.
+    batch_size : int
+        States per step, drawn from the replay with replacement.
+    replay_size : int
+        States that the replay holds; the oldest leave first.
+    target_every : int
+        Steps after which the target network is set equal to the network.
+    explore_from, explore_to, explore_share : float
+        Share of random actions: falls linearly from the first to the second over this share of the rounds.
+    pretraining : int
+        Steps that fit the costs of stopping alone, on random episodes, before the first round.
+    """
+
+    hidden: Sequence[int] = (16, 16)
+    optimizer: str = "adam"
+    learning_rate: float = 1e-4
+    n_rounds: int = 100
+    n_episodes: int = 2048
+    n_steps: int = 400
+    batch_size: int = 256
+    replay_size: int = 100_000
+    target_every: int = 400
+    explore_from: float = 1.0
+    explore_to: float = 0.3
+    explore_share: float = 0.5
+    pretraining: int = 0
+
+    def __post_init__(self) -> None:
+        if isinstance(self.hidden, str) or not isinstance(self.hidden, Sequence) or not self.hidden:
+            raise TypeError(f"'hidden' must be a list of layer sizes such as (16, 16), but is {self.hidden!r}.")
+        for units in self.hidden:
+            check_whole("hidden", units, 1)
+        object.__setattr__(self, "hidden", tuple(int(units) for units in self.hidden))
+        check_choice("optimizer", self.optimizer, _OPTIMIZERS)
+        check_number("learning_rate", self.learning_rate, 0, above=True)
+        for name in ("n_rounds", "n_episodes", "n_steps", "batch_size", "replay_size", "target_every"):
+            check_whole(name, getattr(self, name), 1)
+        for name in ("explore_from", "explore_to", "explore_share"):
+            check_number(name, getattr(self, name), 0, 1)
+        check_whole("pretraining", self.pretraining, 0)
+        if self.replay_size < self.batch_size:
+            raise ValueError(
+                f"'replay_size' must hold at least one batch of {self.batch_size}, but is {self.replay_size}. Raise it, or "
+                "lower 'batch_size'."
+            )
+
+    def exploration(self, round_: int) -> float:
+        """Share of random actions in this round."""
+        fall = self.explore_share * self.n_rounds
+        done = 1.0 if fall == 0 else min(1.0, round_ / fall)
+        return (1 - done) * self.explore_from + done * self.explore_to
+
+    def to_dict(self) -> dict[str, Any]:
+        """The settings as JSON holds them."""
+        return {**asdict(self), "hidden": list(self.hidden)}
+
+    @staticmethod
+    def checked(training: Any) -> Training:
+        """The training asked for; None for the default."""
+        if training is None:
+            return Training()
+        if not isinstance(training, Training):
+            raise TypeError(
+                f"'training' must be an afape.agents.Training or None, but is {type(training).__name__}. "
+                "Write Training(n_rounds=50), say."
+            )
+        return training
+
+
+def check_agent_arguments(epsilon: Any, price_multiplier: Any, targets: Any, random_state: Any) -> None:
+    """Refuse what no agent that learns action values can work with."""
+    check_number("epsilon", epsilon, 0, 1)
+    check_number("price_multiplier", price_multiplier, 0)
+    check_choice("targets", targets, _TARGETS)
+    if isinstance(random_state, bool) or not isinstance(random_state, Integral) or random_state < 0:
+        raise ValueError(
+            f"'random_state' must be a whole number of at least 0, but is {random_state!r}. Choose any such number; the "
+            "same one gives the same agent."
+        )
