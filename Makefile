@@ -2,12 +2,13 @@
 PYTHON ?= python3
 VENV   := .venv
 BIN    := $(VENV)/bin
+OLDEST := .venv-oldest
 JOBS   ?= 2
 
-.PHONY: demo test lint bench study clean
+.PHONY: demo test oldest lint bench study clean
 .DEFAULT_GOAL := demo
 
-# One stamp a set-up: quick the second time, done anew when the requirements change.
+# One stamp per set-up: quick the second time, done anew when the requirements change.
 $(VENV)/.demo: pyproject.toml
 	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e .
@@ -29,6 +30,16 @@ lint: $(VENV)/.test
 test: lint
 	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -q -n $(JOBS)
 
+# The fast part of the suite on the oldest dependencies that pyproject.toml allows, in an environment of its own.
+$(OLDEST)/.test: pyproject.toml tests/oldest.py
+	test -x $(OLDEST)/bin/python || $(PYTHON) -m venv $(OLDEST)
+	$(OLDEST)/bin/python tests/oldest.py plot oldest > $(OLDEST)/constraints.txt
+	$(OLDEST)/bin/python -m pip install --quiet --disable-pip-version-check -c $(OLDEST)/constraints.txt -e '.[plot,oldest]'
+	touch $@
+
+oldest: $(OLDEST)/.test
+	OMP_NUM_THREADS=1 $(OLDEST)/bin/python -m pytest -q -n $(JOBS) -m "not slow" tests --ignore tests/agents --ignore tests/gym
+
 bench: $(VENV)/.test
 	$(BIN)/python benchmarks/bench.py
 
@@ -41,5 +52,5 @@ study: $(VENV)/.test
 	$(BIN)/afape study values --draws 60 --jobs $(JOBS)
 
 clean:
-	rm -rf $(VENV) build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis src/*.egg-info
+	rm -rf $(VENV) $(OLDEST) build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis src/*.egg-info
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
