@@ -68,7 +68,7 @@ class Plan:
         How replicates are drawn.
     walk : WalkOptions
         Budgets of the walk, its simulation policy told about the problem.
-    walk_seed, bootstrap_seed
+    walk_seed, bootstrap_seed, component_seed
         Seeds.
     imputations : Imputations or None
         Completed tables, drawn when first used.
@@ -86,6 +86,7 @@ class Plan:
     walk: WalkOptions
     walk_seed: int
     bootstrap_seed: np.random.SeedSequence
+    component_seed: int
     n_jobs: int | None
     thresholds: SupportThresholds
     imputations: Imputations | None
@@ -117,7 +118,8 @@ def make_plan(data: Any, classifier: Any, missingness: Any, options: Options) ->
     values = _action_values(options.values)
     bootstrap = _bootstrap(options.bootstrap, data)
     judge: Classifier = Silent() if classifier is None else check_classifier(classifier, data)
-    fold_seed, walk_seed, bootstrap_seed, imputation_seed = np.random.SeedSequence(options.random_state).spawn(4)
+    seeds = np.random.SeedSequence(options.random_state).spawn(5)
+    fold_seed, walk_seed, bootstrap_seed, imputation_seed, component_seed = seeds
     fold, averaged = _folds(data, options, np.random.default_rng(fold_seed))
     return Plan(
         data=data,
@@ -132,6 +134,7 @@ def make_plan(data: Any, classifier: Any, missingness: Any, options: Options) ->
         walk=walk_options(options.walk, data),
         walk_seed=int(walk_seed.generate_state(1, np.uint64)[0]),
         bootstrap_seed=bootstrap_seed,
+        component_seed=int(component_seed.generate_state(1)[0]),
         n_jobs=options.n_jobs,
         thresholds=_thresholds(options.thresholds),
         imputations=_imputations(options, data, choices, int(imputation_seed.generate_state(1)[0])),

@@ -14,6 +14,7 @@ from .agents.policy import Policy
 from .arrays import Bools, Floats, every, unique_sets
 from .bootstrap import Replicates, run_bootstrap
 from .classifiers import column_means
+from .components import policy_components
 from .diagnostics.search import known_unsupported, supported_view
 from .diagnostics.sums import support_of
 from .diagnostics.support import WEIGHT_COLUMNS, Support
@@ -227,6 +228,9 @@ def fit(
     valued = dict.fromkeys(c.key for c in choices if c.key is not None and "values" in c.method.needs)
     runs = _runs(plan, policy, walked.tables, choices, steps or Steps(None, 0))
     given = propensities.conditioning
+    composed = dict.fromkeys(c.key for c in choices if c.key is not None and "components" in c.method.needs)
+    if composed:
+        runs["components"] = policy_components(plan, policy, walked.tables, given, {key: used[key] for key in composed})
     return Fitted(plan.data, plan.recipe, given, walked.tables, runs, used, tuple(valued)).learn()
 
 

@@ -2,15 +2,20 @@
 
 from .adapters import Imputer, SklearnImputer
 from .chained import ChainedImputer
+from .components import Components, Known, StateCosts, components_of
 from .imputations import Imputations
 from .runs import CompletedRuns, completed_runs, completed_steps
 
 __all__ = [
     "ChainedImputer",
     "CompletedRuns",
+    "Components",
     "Imputations",
     "Imputer",
+    "Known",
     "SklearnImputer",
+    "StateCosts",
     "completed_runs",
     "completed_steps",
+    "components_of",
 ]
