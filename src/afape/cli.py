@@ -140,6 +140,33 @@ def values(draws: Draws = 100, rows: Rows = 2000, jobs: Jobs = 1, out: Out = Pat
     _study("values_study", out, n_draws=draws, n_rows=rows, n_jobs=jobs)
 
 
+@study.command()
+def efficiency(
+    draws: Draws = 200,
+    real_draws: Annotated[int, typer.Option(min=2, help="Data sets to draw from real rows.")] = 40,
+    rows: Rows = 2000,
+    data: Annotated[Path | None, typer.Option(help="Folder with heloc.csv and income.csv, for real rows.")] = None,
+    jobs: Jobs = 1,
+    out: Out = Path("studies/efficiency"),
+) -> None:
+    """Measure error, bias, coverage and time of the efficient estimator beside others."""
+    console = Console()
+    with _bar(console) as tell:
+        tell("loading", 0, 1)
+        from .experiments.efficiency import efficiency_study
+
+        efficiency_study(
+            out,
+            n_draws=draws,
+            real_draws=real_draws,
+            sizes=(rows,),
+            folder=data,
+            n_jobs=jobs,
+            progress=lambda done, todo: tell("problems", done, todo),
+        )
+    console.print(f"Written to {out}: README.md, summary.csv")
+
+
 def _study(name: str, out: Path, **arguments: int) -> None:
     console = Console()
     with _bar(console) as tell:

@@ -12,6 +12,8 @@ import pandas as pd
 from .diagnostics.support import Support
 from .diagnostics.words import percent
 from .estimators import TARGETS, Bounds, Choice, Estimate, Outcome
+from .estimators.catalogue import ranked
+from .estimators.mi import ImputationCheck
 
 __all__ = ["Evaluation", "NotEstimableError"]
 
@@ -94,6 +96,18 @@ class Evaluation:
                     }
                 )
         return pd.DataFrame(lines)
+
+    def imputation_check(self, target: str = "total") -> ImputationCheck:
+        """The difference between the best estimate that does not rest on an imputation model and `mi`, with its error.
+
+        Where the imputation model is right both estimate the same cost, so that a difference beyond its error speaks against
+        it. Where that error is more than twice the error of `mi`, the records can hardly check the model.
+        """
+        names = [c.name for m in ranked() for c in self.choices if c.method is m and "propensity" in m.needs]
+        sound = next((name for name in names if name in self and not isinstance(self[name][target], Bounds)), None)
+        if "mi" not in self or sound is None:
+            raise NotEstimableError("The check needs 'mi' and a weighted or doubly robust estimate that is no bound.")
+        return ImputationCheck.of(sound, self[sound][target], self["mi"][target])
 
     def to_dict(self) -> dict[str, Any]:
         """Everything but the influence values, as plain numbers and text, ready for JSON."""

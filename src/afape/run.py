@@ -15,6 +15,7 @@ from .arrays import Bools, Floats, every, unique_sets
 from .bootstrap import Replicates, run_bootstrap
 from .classifiers import column_means
 from .components import policy_components
+from .data import Retrospective
 from .diagnostics.search import known_unsupported, supported_view
 from .diagnostics.sums import support_of
 from .diagnostics.support import WEIGHT_COLUMNS, Support
@@ -37,6 +38,7 @@ from .nuisance.propensity.factor import NotLearnableError
 from .nuisance.propensity.known import BoundKnownPropensity
 from .nuisance.propensity.learned import BoundPropensity
 from .nuisance.values.known import KnownValues
+from .nuisance.values.models import LearnedValues
 from .nuisance.weights import Propensities, View
 from .plan import Plan, name_of
 from .result import Evaluation
@@ -143,6 +145,9 @@ def walk_policies(
     n, free = len(data), data.problem.free
     few = n if isinstance(plan.missingness, MNAR) else min(_PROBE_ROWS, n)
     probed = np.isin(np.arange(n), np.linspace(0, n - 1, few).astype(np.intp))
+    # What stopping would cost helps to learn what going on will cost, where the label may be used.
+    learned = isinstance(plan.recipe.values, LearnedValues) and plan.recipe.values.augment_label
+    predicts = learned and any("values" in choice.method.needs for choice in plan.choices)
     out = {}
     for name, policy in policies.items():
         wanted: list[Bools] = [np.zeros((1, data.problem.n_groups), dtype=bool)]
@@ -157,7 +162,7 @@ def walk_policies(
             if told is not None:
                 told(table)
 
-        ground = Ground.recorded(data, policy, plan.classifier)
+        ground = Ground.recorded(data, policy, plan.classifier, predicts)
         tables = store.keep(walk(ground, None, plan.walk, plan.walk_seed, plan.n_jobs), seen)
         out[name] = Walked(tables, unique_sets(np.concatenate(wanted))[0], unique_sets(np.concatenate(asked))[0])
     return out
@@ -241,7 +246,7 @@ def _evaluate(
     choices, views = _choices(plan, propensities), views_of(plan, propensities, walked)
     fitted = fit(plan, policy, walked, propensities, views, steps)
     rows = plan.data.identity
-    outcomes = {c.name: answer(c, fitted).outcome(rows, plan.confidence) for c in choices}
+    outcomes = {c.name: _possible(answer(c, fitted).outcome(rows, plan.confidence), plan.data) for c in choices}
     if plan.bootstrap is not None:
         # Imputed estimates have intervals of their own: replicates would need imputations of their own.
         replicated = [c for c in choices if "imputations" not in c.method.needs]
@@ -253,6 +258,13 @@ def _evaluate(
     _tell(outcomes, choices, fitted, propensities, support)
     judge, assumed, reasons = name_of(plan.classifier), repr(plan.missingness), propensities.reasons
     return Evaluation(outcomes, support, name, judge, assumed, plan.confidence, reasons, tuple(choices))
+
+
+def _possible(outcome: Outcome, data: Retrospective) -> Outcome:
+    """Tell estimates what a run can cost at the least and at the most, which intervals never leave."""
+    paid, wrong = float(data.problem.prices.sum()), (float(data.costs.min()), float(data.costs.max()))
+    limits = {"acquisition": (0.0, paid), "misclassification": wrong, "total": (wrong[0], paid + wrong[1])}
+    return replace(outcome, estimates={t: replace(e, limits=limits[t]) for t, e in outcome.estimates.items()})
 
 
 def _choices(plan: Plan, propensities: Propensities) -> list[Choice]:

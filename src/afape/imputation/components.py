@@ -15,8 +15,9 @@ from .donors import DonorPool, DonorTree
 
 __all__ = ["Components", "Known", "StateCosts", "assembled", "components_of"]
 
-_DRAWS = (3, 12)  # completions per row and set, at least and at most
-_BUDGET = 30  # completed rows per row
+_DRAWS = (2, 12)  # completions per row and set, at least and at most
+_BUDGET = 30  # completed rows per row, of up to _STATES states each; fewer where the policy reaches more states
+_STATES = 16
 _TABLES = 3  # completed tables of the donors, and trees per set
 _MIN_LEAF = 10
 _AT_ONCE = 2**18  # completed rows that are run together
@@ -106,6 +107,7 @@ class _Ledger:
     gaps: Bools
     costs: StateCosts
     numbers: dict[bytes, int] = field(default_factory=dict)
+    busiest: int = 1  # states of the row that has most
 
     def number(self, sets: Bools) -> Ints:
         """Number of each set, of which only groups with gaps count."""
@@ -117,6 +119,7 @@ class _Ledger:
         parts = []
         for table in tables:
             lines, amount, alone = self.costs.of(table)
+            self.busiest = max(self.busiest, int(np.bincount(table.row[lines]).max(initial=1)))
             number = np.where(alone, 0, self.number(table.sets)[table.set_index[lines]])
             parts.append((table.row[lines], number, amount))
         width, n_targets = len(self.numbers), parts[0][2].shape[1]
@@ -139,7 +142,7 @@ def components_of(
     ledger = _Ledger(~known.groups, costs)
     ledger.number(np.zeros((1, data.problem.n_groups), dtype=bool))
     own = ledger.sums(tables, len(data))
-    inner, order, n_draws = _inner_sets(data, known, ledger.sets)
+    inner, order, n_draws = _inner_sets(data, known, ledger.sets, max(1.0, ledger.busiest / _STATES))
     completer, means = _Completer(data, known, seed), {}
     for t in inner:
         rows = np.flatnonzero(known.usable & every(data.recorded | ~t))
@@ -149,8 +152,11 @@ def components_of(
     return assembled(data, known, ledger.sets, own, means, orders, n_draws)
 
 
-def _inner_sets(data: Retrospective, known: Known, sets: Bools) -> tuple[list[Bools], int, int]:
-    """Sets strictly inside others, small ones first as far as the budget goes; their largest size, and draws for each."""
+def _inner_sets(data: Retrospective, known: Known, sets: Bools, effort: float) -> tuple[list[Bools], int, int]:
+    """Sets strictly inside others, small ones first as far as the budget goes; their largest size, and draws for each.
+
+    ``effort`` is what running the policy on a row takes, in units of a row of few states.
+    """
     found: list[Bools] = []
     rows, order, n_used = 0, 0, max(int(known.usable.sum()), 1)
     for size in range(int(sets.sum(axis=1).max())):
@@ -160,10 +166,10 @@ def _inner_sets(data: Retrospective, known: Known, sets: Bools) -> tuple[list[Bo
                 t = np.isin(np.arange(len(s)), part)
                 new[t.tobytes()] = t
         more = sum(int((known.usable & every(data.recorded | ~t)).sum()) for t in new.values())
-        if size and (rows + more) * _DRAWS[0] > _BUDGET * n_used:
+        if size and (rows + more) * (1 + _DRAWS[0]) * effort > _BUDGET * n_used:
             break
         found, rows, order = [*found, *new.values()], rows + more, size
-    return found, order, int(np.clip(_BUDGET * n_used // max(rows, 1), *_DRAWS))
+    return found, order, int(np.clip(_BUDGET * n_used / max(rows * effort, 1), *_DRAWS))
 
 
 @dataclass(eq=False)

@@ -116,9 +116,9 @@ class WalkTable:
     def of_states(row: Ints, acquired: Bools, depth: Ints) -> WalkTable:
         """States without flow and without edges, to be weighed."""
         zero, nothing, none = np.zeros(len(row)), np.zeros(0), np.zeros(0, np.intp)
-        states = {name: zero for name in ("reach", "stop", "stop_flow", "blocked_stop_flow", "price", "cost")}
-        edges = {name: nothing for name in ("edge_probability", "edge_flow", "edge_blocked_flow")}
-        ends = {name: none for name in ("edge_state", "edge_group", "edge_child", "sampled")}
+        states = dict.fromkeys(("reach", "stop", "stop_flow", "blocked_stop_flow", "price", "cost"), zero)
+        edges = dict.fromkeys(("edge_probability", "edge_flow", "edge_blocked_flow"), nothing)
+        ends = dict.fromkeys(("edge_state", "edge_group", "edge_child", "sampled"), none)
         available = np.zeros(0, dtype=bool)
         parts: dict[str, Any] = {**states, **edges, **ends, "edge_available": available}
         return WalkTable(row=row, acquired=acquired, depth=depth, **parts)
