@@ -1,6 +1,7 @@
 """The efficient estimator against enumeration: unbiased for any m, right for any propensity, at the bound."""
 
 import numpy as np
+import pandas as pd
 import pytest
 from bound import ExactComponents
 from hypothesis import given, settings
@@ -217,3 +218,60 @@ def test_bounds_hold_what_weighting_bounds(parts):
         error = np.hypot(found.least.std_error, twin.least.std_error)
         assert abs(found.bound_lower - twin.bound_lower) < 4 * error
         assert abs(found.bound_upper - twin.bound_upper) < 4 * error
+
+
+def test_intervals_stay_within_what_a_run_can_cost():
+    from small_records import Above, Look, frame, records
+
+    data = records(frame(60))
+    result = afape.evaluate(
+        data, Look(), Above(), missingness=afape.MAR(["a"]), estimators=["cc", "ipw-miss", "ipw-semi", "eff-semi"],
+        confidence=0.999999,
+    )  # fmt: skip
+    limits = {"acquisition": (0, 3), "misclassification": (0, 9), "total": (0, 12)}
+    cut = 0
+    for line in result.table.itertuples():
+        least, largest = limits[line.target]
+        assert least <= line.lower <= line.upper <= largest
+        cut += line.lower == least or line.upper == largest
+    assert cut  # without the limits some of these would leave the range
+    gap = result["ipw-semi"]["total"] - result["cc"]["total"]
+    assert gap.limits == (-12, 12)
+    assert -12 <= gap.lower <= gap.upper <= 12
+
+
+def parabola(n, seed):
+    """A group that is a parabola of another, which a linear imputer misses."""
+    rng = np.random.default_rng(seed)
+    a, b = rng.normal(size=(2, n))
+    c = b**2 + 0.3 * rng.normal(size=n)
+    label = (a + rng.normal(size=n) > -0.7).astype(int)
+    keep = rng.random((2, n)) < 1 / (1 + np.exp(-0.3 - 0.5 * a))
+    frame = {"a": a, "b": np.where(keep[0], b, np.nan), "c": np.where(keep[1], c, np.nan), "y": label}
+    problem = afape.Problem({g: [g] for g in "abc"}, {"b": 1.0, "c": 1.0}, "y", 10.0)
+    return afape.Retrospective(pd.DataFrame(frame), problem)
+
+
+class OnTheParabola:
+    def predict(self, values, acquired):
+        return (np.abs(values[:, 2] - values[:, 1] ** 2) < 1).astype(int)
+
+
+@pytest.mark.parametrize(("imputer", "wrong"), [("linear", True), ("trees", False)])
+def test_a_wrong_imputation_model_is_found(imputer, wrong):
+    result = afape.evaluate(
+        parabola(6000, 1), afape.AcquireAll(), OnTheParabola(), missingness=afape.MAR(["a"]), estimators=["eff-semi", "mi"],
+        imputer=imputer, n_imputations=5,
+    )  # fmt: skip
+    check = result.imputation_check()
+    assert check.estimator == "eff-semi"
+    assert_allclose(check.difference, result["eff-semi"]["total"].value - result["mi"]["total"].value)
+    assert (check.p_value < 0.01) == wrong
+    assert ("seems wrong" in str(check)) == wrong
+
+
+def test_the_imputation_check_needs_both_estimates(parts):
+    classifier, data, _ = parts
+    result = afape.evaluate(data, afape.AcquireNone(), classifier, missingness=afape.MAR(["x0"]), estimators=["cc"])
+    with pytest.raises(afape.NotEstimableError, match="needs 'mi' and"):
+        result.imputation_check()
