@@ -9,6 +9,8 @@ from types import FrameType
 __all__ = [
     "AfapeWarning",
     "ClippedWeightsWarning",
+    "DroppedRowsWarning",
+    "FarValuesWarning",
     "InterruptedBootstrapWarning",
     "NormalizerWarning",
     "PartialGroupWarning",
@@ -44,6 +46,14 @@ class SupportWarning(AfapeWarning):
 
 class ClippedWeightsWarning(AfapeWarning):
     """Learned propensities fell below ``min_propensity`` and were raised to it."""
+
+
+class FarValuesWarning(AfapeWarning):
+    """A column that missingness depends on has values so far off that they would decide a fit alone."""
+
+
+class DroppedRowsWarning(AfapeWarning):
+    """Rows were left out because they lack what missingness depends on."""
 
 
 class NormalizerWarning(AfapeWarning):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
 
@@ -42,6 +42,10 @@ class Evaluation:
         Positivity diagnostics.
     assumption : tuple of str
         What the estimates stand on, in words: why values are taken to be missing, and what follows from it.
+    propensity : DataFrame
+        One line per group whose recording was learned: the form of the model, ``gain`` (log-likelihood per row above the
+        linear form, on rows not learned from), and its calibration on these rows: ``calibration_slope``, 1 where it is
+        calibrated, and ``calibration_gap``, the largest difference of recorded share and mean probability in ten bins.
     """
 
     outcomes: dict[str, Outcome]
@@ -52,6 +56,7 @@ class Evaluation:
     confidence: float
     assumption: tuple[str, ...] = ()
     choices: tuple[Choice, ...] = ()  # method and propensity of every estimator
+    propensity: pd.DataFrame = field(default_factory=pd.DataFrame)
 
     def __getitem__(self, estimator: str) -> dict[str, Estimate]:
         if estimator not in self.outcomes:
@@ -109,6 +114,7 @@ class Evaluation:
             "table": _plain(self.table),
             "sets": _plain(self.support.sets),
             "weights": _plain(self.support.estimators),
+            "propensity": _plain(self.propensity),
             "groups": _plain(self.support.groups),
             "pairs": _plain(self.support.pairs),
             "views": _plain(self.support.views),

@@ -36,7 +36,7 @@ from .nuisance.propensity.factor import NotLearnableError
 from .nuisance.propensity.known import BoundKnownPropensity
 from .nuisance.propensity.learned import BoundPropensity
 from .nuisance.values.known import KnownValues
-from .nuisance.weights import Propensities, View
+from .nuisance.weights import Propensities, Shared, View
 from .plan import Plan, name_of
 from .result import Evaluation
 from .support import SupportSearch
@@ -62,12 +62,15 @@ _FAR_FROM_ONE = 0.1
 
 
 def run(plan: Plan, policies: Mapping[str, Policy], progress: Progress | None = None) -> dict[str, Evaluation]:
-    """Evaluate policies that know the problem, on the same rows and with the same propensities."""
+    """Evaluate policies that know the problem, on the same rows; each as if it were alone, but models are shared."""
     steps = Steps(progress, len(policies) * _steps_of(plan))
     _draw_imputations(plan)
     walked = walk_policies(plan, policies, steps.walked)
-    propensities = bind_propensities(plan, walked.values())
-    return {name: _evaluate(plan, name, policy, walked[name], propensities, steps) for name, policy in policies.items()}
+    shared: Shared = {}
+    return {
+        name: _evaluate(plan, name, policy, walked[name], bind_propensities(plan, [walked[name]], shared), steps)
+        for name, policy in policies.items()
+    }
 
 
 def _draw_imputations(plan: Plan) -> None:
@@ -162,11 +165,11 @@ def walk_policies(
     return out
 
 
-def bind_propensities(plan: Plan, walked: Iterable[Walked]) -> Propensities:
-    """Propensities that serve all of these policies."""
+def bind_propensities(plan: Plan, walked: Iterable[Walked], shared: Shared | None = None) -> Propensities:
+    """Propensities that serve all of these policies; ``shared`` keeps them for others."""
     asked = unique_sets(np.concatenate([w.asked for w in walked]))[0]
     complete = any(choice.method.view == "missing-data" for choice in plan.choices) if plan.asked else None
-    return Propensities.bind(plan.data, plan.missingness, plan.propensities, plan.recipe.fold, asked, complete)
+    return Propensities.bind(plan.data, plan.missingness, plan.propensities, plan.recipe.fold, asked, complete, shared)
 
 
 @dataclass(frozen=True, eq=False)
@@ -247,8 +250,9 @@ def _evaluate(
     support = replace(support, estimators=_weight_table(outcomes, [c.name for c in choices if _weighs_states(c)]))
     outcomes = _with_caveats(outcomes, choices, support, plan.thresholds.share)
     _tell(outcomes, choices, fitted, propensities, support)
-    judge, assumed, reasons = name_of(plan.classifier), repr(plan.missingness), propensities.reasons
-    return Evaluation(outcomes, support, name, judge, assumed, plan.confidence, reasons, tuple(choices))
+    judge, assumed, notes = name_of(plan.classifier), repr(plan.missingness), propensities.notes
+    forms = propensities.forms()
+    return Evaluation(outcomes, support, name, judge, assumed, plan.confidence, notes, tuple(choices), forms)
 
 
 def _choices(plan: Plan, propensities: Propensities) -> list[Choice]:
