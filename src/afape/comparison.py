@@ -55,10 +55,19 @@ class Comparison:
         return table[["policy", *[c for c in table.columns if c != "policy"]]]
 
     def estimates(self, estimator: str, target: str = "total") -> dict[str, Estimate]:
-        """Estimate of each policy that has one."""
+        """Estimate of each policy that has one.
+
+        Under a graph, a policy that wants nothing whose recording depends on groups with gaps has ``drl-semi`` where another
+        has ``drl-semi-miss``; either name stands for both.
+        """
         if target not in TARGETS:
             raise ValueError(f"'target' must be one of {list(TARGETS)}, but is {target!r}.")
-        found = {name: e[estimator][target] for name, e in self.evaluations.items() if estimator in e}
+        found = {
+            name: e[own][target]
+            for name, e in self.evaluations.items()
+            for own in [_own_name(e, estimator)]
+            if own in e
+        }
         if not found:
             return {name: e[estimator][target] for name, e in self.evaluations.items()}  # says why
         return found
@@ -78,7 +87,7 @@ class Comparison:
     def best_estimator(self) -> str:
         """What `differences` and `ranking` use by default: the doubly robust estimator, else a weighted one."""
         here = self._preferred
-        answered = [n for n in here if all(n in e for e in self.evaluations.values())]
+        answered = [n for n in here if all(_own_name(e, n) in e for e in self.evaluations.values())]
         if not here:
             first = next(iter(self.evaluations.values()))
             sound = [method.name for method in ranked()]
@@ -88,8 +97,9 @@ class Comparison:
     @property
     def _preferred(self) -> list[str]:
         """Estimators by which policies are compared, never one that is known to be biased; the preferred one first."""
-        first = next(iter(self.evaluations.values()))
-        return [c.name for method in ranked() for c in first.choices if c.method is method]
+        choices = {c.name: c for e in self.evaluations.values() for c in e.choices}
+        names = [c.name for method in ranked() for c in choices.values() if c.method is method]
+        return [n for n in names if _twin(n) not in names or "-miss" in n]  # of two names for one, that of the graph
 
     def differences(self, estimator: str | None = None, target: str = "total") -> pd.DataFrame:
         """Paired differences of all pairs, with simultaneous intervals.
@@ -175,13 +185,29 @@ class Comparison:
         usable = [
             name
             for name in self._preferred
-            if all(name in e and np.isfinite(e[name]["total"].std_error) for e in self.evaluations.values())
+            if all(
+                own in e and np.isfinite(e[own]["total"].std_error)
+                for e in self.evaluations.values()
+                for own in [_own_name(e, name)]
+            )
         ]
         if not usable:
             totals = self.table[self.table["target"] == "total"]
             return f"{head}\n{totals[['policy', 'estimator', 'estimate', 'note']].to_string(index=False)}"
         shown = self.ranking(usable[0]).round({"estimate": 4, "best": 3})
         return f"{head}, total cost by {usable[0]}\n{shown.to_string(index=False)}"
+
+
+def _twin(estimator: str) -> str:
+    """The name of the same estimator with, or without, groups with gaps to adjust for."""
+    name, known = estimator.removesuffix("-gt"), "-gt" if estimator.endswith("-gt") else ""
+    return (name.removesuffix("-miss") if name.endswith("-miss") else f"{name}-miss") + known
+
+
+def _own_name(evaluation: Evaluation, estimator: str) -> str:
+    """What the estimator is called for this policy."""
+    twin = _twin(estimator)
+    return twin if estimator not in evaluation.outcomes and twin in evaluation.outcomes else estimator
 
 
 def _covariance(estimates: list[Estimate]) -> Floats:
@@ -237,9 +263,8 @@ def compare(
 ) -> Comparison:
     """Evaluate several policies on the same rows.
 
-    Folds, bootstrap draws, completed tables and learned propensities are shared, so that differences are paired. Under a
-    graph, all policies are adjusted for what any of them needs; a policy alone may need less. Arguments are those of
-    `evaluate`, but for
+    Folds, bootstrap draws, completed tables and learned propensities are shared, so that differences are paired; every
+    policy has the numbers that it would have alone. Arguments are those of `evaluate`, but for
 
     Parameters
     ----------

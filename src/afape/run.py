@@ -11,7 +11,7 @@ import numpy as np
 import pandas as pd
 
 from .agents.policy import Policy
-from .arrays import Bools, Floats, every, unique_sets
+from .arrays import Bools, Floats, every, tally, unique_sets
 from .bootstrap import Replicates, run_bootstrap
 from .classifiers import column_means
 from .diagnostics.search import known_unsupported, supported_view
@@ -58,6 +58,7 @@ __all__ = [
 Progress = Callable[[int, int], None]
 
 _PROBE_ROWS = 256  # rows by whose sets the form of the propensity is chosen
+_MOST_WANTED = 20_000  # sets whose support is searched for
 _FAR_FROM_ONE = 0.1
 
 
@@ -126,15 +127,26 @@ class Walked:
     tables : Tables
         Its tables.
     wanted : ndarray of bool, shape (u, G)
-        Distinct sets that the policy wants somewhere, nothing at all among them.
+        Distinct sets that the policy wants somewhere, nothing at all among them; where they are very many, those that are
+        wanted most.
     asked : ndarray of bool, shape (v, G)
         Sets that it reaches or wants in a few rows spread over the data; under a graph in all rows, because what has to be
         adjusted for depends on them.
+    n_wanted : int
+        How many sets it wants.
     """
 
     tables: Tables
     wanted: Bools
     asked: Bools
+    n_wanted: int = 0
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """What was left out."""
+        if self.n_wanted <= len(self.wanted):
+            return ()
+        return (f"Support was searched for the {len(self.wanted):,} sets wanted most, of {self.n_wanted:,}.",)
 
 
 def walk_policies(
@@ -148,11 +160,20 @@ def walk_policies(
     out = {}
     for name, policy in policies.items():
         wanted: list[Bools] = [np.zeros((1, data.problem.n_groups), dtype=bool)]
+        amount: list[Floats] = [np.full(1, np.inf)]
         asked: list[Bools] = []
 
-        def seen(table: WalkTable, wanted: list[Bools] = wanted, asked: list[Bools] = asked) -> None:
+        def seen(
+            table: WalkTable,
+            wanted: list[Bools] = wanted,
+            amount: list[Floats] = amount,
+            asked: list[Bools] = asked,
+        ) -> None:
             sets, index = table.edge_sets(free)
-            wanted.append(sets[np.unique(index[table.reach[table.edge_state] > 0])])
+            reach = table.reach[table.edge_state]
+            kept = np.unique(index[reach > 0])
+            wanted.append(sets[kept])
+            amount.append(tally(index, reach * table.edge_probability, len(sets))[kept])
             mine = probed[table.row]
             asked.append(table.sets[np.unique(table.set_index[mine])])
             asked.append(sets[np.unique(index[mine[table.edge_state]])])
@@ -161,8 +182,18 @@ def walk_policies(
 
         ground = Ground.recorded(data, policy, plan.classifier)
         tables = store.keep(walk(ground, None, plan.walk, plan.walk_seed, plan.n_jobs), seen)
-        out[name] = Walked(tables, unique_sets(np.concatenate(wanted))[0], unique_sets(np.concatenate(asked))[0])
+        most, n_wanted = _most_wanted(np.concatenate(wanted), np.concatenate(amount))
+        out[name] = Walked(tables, most, unique_sets(np.concatenate(asked))[0], n_wanted)
     return out
+
+
+def _most_wanted(sets: Bools, amount: Floats) -> tuple[Bools, int]:
+    """Distinct sets, those of the largest amount where they are very many; and how many there are."""
+    distinct, index = unique_sets(sets)
+    if len(distinct) <= _MOST_WANTED:
+        return distinct, len(distinct)
+    order = np.argsort(-tally(index, amount, len(distinct)), kind="stable")[:_MOST_WANTED]
+    return distinct[np.sort(order)], len(distinct)
 
 
 def bind_propensities(plan: Plan, walked: Iterable[Walked], shared: Shared | None = None) -> Propensities:
@@ -250,7 +281,7 @@ def _evaluate(
     support = replace(support, estimators=_weight_table(outcomes, [c.name for c in choices if _weighs_states(c)]))
     outcomes = _with_caveats(outcomes, choices, support, plan.thresholds.share)
     _tell(outcomes, choices, fitted, propensities, support)
-    judge, assumed, notes = name_of(plan.classifier), repr(plan.missingness), propensities.notes
+    judge, assumed, notes = name_of(plan.classifier), repr(plan.missingness), (*propensities.notes, *walked.notes)
     forms = propensities.forms()
     return Evaluation(outcomes, support, name, judge, assumed, plan.confidence, notes, tuple(choices), forms)
 
