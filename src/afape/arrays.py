@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from numbers import Integral, Real
 from typing import Any
 
@@ -139,6 +139,9 @@ def positions_of(names: Sequence[str], known: Sequence[str], argument: str) -> I
     """Positions of group names among the known ones; ``argument`` is the one that an error names."""
     if isinstance(names, str):
         raise TypeError(f"{argument!r} must be a list of group names, but is the text {names!r}.")
+    if not isinstance(names, Iterable):
+        raise TypeError(f"{argument!r} must be a list of group names, but is {names!r}.")
+    names = list(names)
     for name in names:
         if name not in known:
             raise ValueError(f"{argument!r} must name groups, but {name!r} is none. The groups are {list(known)}.")

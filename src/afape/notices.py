@@ -8,6 +8,7 @@ from types import FrameType
 
 __all__ = [
     "AfapeWarning",
+    "BlankTextWarning",
     "ClippedWeightsWarning",
     "DroppedRowsWarning",
     "FarValuesWarning",
@@ -26,6 +27,10 @@ __all__ = [
 
 class AfapeWarning(UserWarning):
     """Base of every warning that afape gives, so that one filter catches them all."""
+
+
+class BlankTextWarning(AfapeWarning):
+    """A text column holds texts that look like blanks, such as "NA"; they are levels like others."""
 
 
 class PartialGroupWarning(AfapeWarning):

@@ -14,14 +14,16 @@ from .agents.policy import Policy
 from .arrays import Bools, Floats, every, tally, unique_sets
 from .bootstrap import Replicates, run_bootstrap
 from .classifiers import column_means
+from .data import Retrospective
 from .diagnostics.search import known_unsupported, supported_view
 from .diagnostics.sums import support_of
 from .diagnostics.support import WEIGHT_COLUMNS, Support
 from .estimators.bounds import BoundedReduction
 from .estimators.catalogue import Choice
 from .estimators.estimate import Outcome
+from .estimators.mi import ANY_TABLES
 from .estimators.reduction import Reduced
-from .imputation import completed_runs, completed_steps
+from .imputation import ChainedImputer, CompletedRuns, completed_runs, completed_steps
 from .missingness import MNAR
 from .notices import (
     ClippedWeightsWarning,
@@ -75,9 +77,10 @@ def run(plan: Plan, policies: Mapping[str, Policy], progress: Progress | None = 
 
 
 def _draw_imputations(plan: Plan) -> None:
-    """An imputer that fails should fail before the walk; under a graph only the walk says whether it is needed."""
+    """The user's own imputer should fail before the walk, if it fails; otherwise the walk says whether tables are needed."""
     needed = any("imputations" in choice.method.needs for choice in plan.choices)
-    if needed and plan.imputations is not None and not isinstance(plan.missingness, MNAR):
+    own = plan.imputations is not None and not isinstance(plan.imputations.imputer, ChainedImputer)
+    if needed and own and plan.imputations is not None and not isinstance(plan.missingness, MNAR):
         plan.imputations.draw()
 
 
@@ -140,6 +143,10 @@ class Walked:
     wanted: Bools
     asked: Bools
     n_wanted: int = 0
+
+    def gaps(self, data: Retrospective) -> bool:
+        """Whether the policy wants anything that some row lacks."""
+        return bool((self.asked | self.wanted.any(axis=0))[:, ~data.always_recorded].any())
 
     @property
     def notes(self) -> tuple[str, ...]:
@@ -259,7 +266,7 @@ def fit(
     choices = _choices(plan, propensities)
     used = {c.key: views.by_key[c.key] for c in choices if c.key is not None}
     valued = dict.fromkeys(c.key for c in choices if c.key is not None and "values" in c.method.needs)
-    runs = _runs(plan, policy, walked.tables, choices, steps or Steps(None, 0))
+    runs = _runs(plan, policy, walked, choices, steps or Steps(None, 0))
     given = propensities.conditioning
     return Fitted(plan.data, plan.recipe, given, walked.tables, runs, used, tuple(valued)).learn()
 
@@ -305,16 +312,18 @@ def _choices(plan: Plan, propensities: Propensities) -> list[Choice]:
 
 def _refusal(choice: Choice, propensities: Propensities) -> str:
     """Why the assumption does not allow a method for this policy."""
-    if choice.method.view == "missing-data" and not propensities.of_complete:
+    if choice.method.view == "missing-data" and choice.propensity not in propensities.of_complete:
+        if propensities.whole is not None and choice.propensity == "known":
+            return "the known propensity has no array for all groups together"
         return "under this graph the probability of a complete row is not identified"
     if "imputations" in choice.method.needs and not propensities.ignorable:
         return "imputation needs data missing at random given what is always recorded, and under this assumption they are not"
     return ""
 
 
-def _runs(plan: Plan, policy: Policy, tables: Tables, choices: list[Choice], steps: Steps) -> dict[str, Any]:
+def _runs(plan: Plan, policy: Policy, walked: Walked, choices: list[Choice], steps: Steps) -> dict[str, Any]:
     """Costs of plain runs, by walk, for the methods that average them."""
-    data, judge = plan.data, plan.classifier
+    data, judge, tables = plan.data, plan.classifier, walked.tables
     needed = {choice.method.walk for choice in choices if choice.key is None}
 
     def walking(ground: Ground, rows: Any = None) -> Iterator[WalkTable]:
@@ -334,6 +343,8 @@ def _runs(plan: Plan, policy: Policy, tables: Tables, choices: list[Choice], ste
         ground = Ground.everything(data, completed, policy, judge)
         out["mean-imputed"] = run_costs(steps.telling(walking(ground)), data)
     if "completed" in needed and plan.imputations is not None:
+        if not walked.gaps(data) and not plan.imputations.reason:  # all that the policy wants is recorded in every row
+            return out | {"completed": CompletedRuns([run_costs(tables, data)] * len(plan.imputations), ANY_TABLES)}
         out["completed"] = completed_runs(
             plan.imputations, policy, judge, _used(plan), lambda ground, rows: steps.telling(walking(ground, rows))
         )
@@ -429,7 +440,8 @@ def _tell(
         warn(
             f"Action values of {fitted.fallbacks} states and actions had no row like them to learn from in some fold, and "
             "fell back to a model of fewer groups (or, where there was no row at all, to the cost of stopping). "
-            "Use fewer folds, or a policy that wants less.",
+            "A few of many states do no harm: compare drl-semi with ipw-semi, which needs no action values. Where they differ, "
+            "use fewer folds (n_folds=2), pool rare groups, or a policy that wants less; support.sets says which sets are rare.",
             ValueFallbackWarning,
         )
     if not propensities.converged:

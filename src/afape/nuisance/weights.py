@@ -19,7 +19,7 @@ from ..walk import WalkTable
 from .propensity.autoregressive import AutoregressivePropensity
 from .propensity.chain import ChainPropensity, Part, canonical_order
 from .propensity.factor import NotLearnableError
-from .propensity.known import KnownPropensity
+from .propensity.known import BoundKnownPropensity, KnownPropensity
 from .propensity.learned import BoundPropensity, LearnedPropensity
 from .propensity.logistic import held
 
@@ -90,7 +90,12 @@ class Propensities:
         of_sets = {name: bind_propensity(spec, data, given, fold, asked, shared) for name, spec in specs.items()}
         of_complete: dict[str, BoundPropensity] = {}
         if whole is given:
-            of_complete = of_sets
+            everything = np.ones(data.problem.n_groups, dtype=bool)
+            of_complete = {
+                name: p
+                for name, p in of_sets.items()
+                if not isinstance(p, BoundKnownPropensity) or p.covers(everything)
+            }
         elif whole is not None and complete is not False:
             try:
                 of_complete = {

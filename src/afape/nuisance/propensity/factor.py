@@ -10,7 +10,7 @@ from scipy.special import expit, logit
 from sklearn.ensemble import HistGradientBoostingClassifier
 
 from ...arrays import Bools, Floats, Ints, row_dot, standard_error, units_of
-from ..fitting import fit_weighted
+from ..fitting import fit_alone, fit_weighted
 from .logistic import LogisticFit, fit_logistic, held, log_odds_variance, logistic_design, spline_columns
 
 if TYPE_CHECKING:
@@ -139,7 +139,7 @@ class Forms:
         for k in range(_CHOICE_PARTS):
             learn, judge = self.part != k, self.part == k
             if form.kind == "boosting":
-                model = boosted().fit(z[learn], y[learn].astype(int))
+                model = fit_alone(boosted(), z[learn], y[learn].astype(int))
                 eta[judge] = logit(np.clip(_positive(model, z[judge]), NEVER, 1 - NEVER))
             else:
                 fit = fit_logistic(z[learn], y[learn], firth=True, ridge=form.ridge, exact=False)

@@ -14,7 +14,7 @@ from sklearn.neural_network import MLPRegressor
 from sklearn.preprocessing import StandardScaler
 
 from ...arrays import Bools, Floats, lines_of, unique_sets
-from ..fitting import fit_weighted
+from ..fitting import fit_alone, fit_weighted
 
 __all__ = [
     "DEFAULT_VALUES",
@@ -248,7 +248,7 @@ class DepthModel:
 
     def _learned(self, X: Floats, target: Floats, weight: Floats | None) -> Any:
         if weight is None:
-            return clone(self.spec.estimator).fit(X, target)
+            return fit_alone(clone(self.spec.estimator), X, target)
         return fit_weighted(self.spec.estimator, X, target, weight)
 
     def predict(self, features: Features, actions: Bools) -> tuple[Floats, int]:
