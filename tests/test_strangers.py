@@ -70,9 +70,9 @@ def test_texts_that_look_like_blanks_are_named_but_may_be_declared():
 
 
 def test_labels_that_read_alike_or_are_blank_are_refused():
-    with pytest.raises(ValueError, match="'y' holds '[01]' both as text and as a number"):
+    with pytest.raises(ValueError, match=r"'y' holds '[01]' both as text and as a number"):
         Retrospective(records(y=pd.Series([0, 1, "0", "1"] * 150, dtype=object)), problem())
-    with pytest.raises(ValueError, match="'y' holds the text '' in 200 rows.*missing_labels"):
+    with pytest.raises(ValueError, match=r"'y' holds the text '' in 200 rows.*missing_labels"):
         Retrospective(records(y=["no", "yes", ""] * 200), problem())
     assert (
         Retrospective(records(y=["no", "yes", ""] * 200), problem(classes=["", "no", "yes"])).classes.tolist()[0] == ""
@@ -102,7 +102,7 @@ def test_long_identifiers_stay_apart():
     ids = [10**19 + k for k in range(200)] * 3
     table = records().assign(patient=pd.Series(ids, dtype=object))
     assert len(np.unique(Retrospective(table, problem(), cluster="patient").cluster)) == 200
-    with pytest.raises(ValueError, match="'patient' holds numbers of more than 15 digits as floats.*as text"):
+    with pytest.raises(ValueError, match=r"'patient' holds numbers of more than 15 digits as floats.*as text"):
         Retrospective(table.assign(patient=np.array(ids, dtype=float)), problem(), cluster="patient")
 
 
@@ -164,10 +164,10 @@ def test_what_cannot_be_sent_or_fitted_is_named():
             self.lock = threading.Lock()
 
     with pytest.raises(
-        TypeError, match="'classifier' must be something that can be pickled to run with n_jobs=2.*n_jobs=1"
+        TypeError, match=r"'classifier' must be something that can be pickled to run with n_jobs=2.*n_jobs=1"
     ):
         afape.evaluate(data, afape.AcquireAll(), Locked(), missingness=MCAR(), n_jobs=2)
-    with pytest.raises(ValueError, match="The model LogisticRegression could not be fitted on .* rows and 1 columns"):
+    with pytest.raises(ValueError, match=r"The model LogisticRegression could not be fitted on .* rows and 1 columns"):
         cost_of(data, propensity=LogisticRegression(solver="nonsense"))
     with pytest.raises(TypeError, match="'policies' must have texts as names, but 3 is none"):
         afape.compare(data, {3: afape.AcquireAll()}, Sign(), missingness=MCAR())
@@ -181,7 +181,7 @@ def test_a_folder_of_another_study_is_refused(tmp_path):
         return [{"value": -k}]
 
     assert len(run_draws(one, 2, tmp_path)) == len(run_draws(one, 2, tmp_path)) == 2
-    with pytest.raises(OtherStudyError, match="holds draws of the study .*one"):
+    with pytest.raises(OtherStudyError, match=r"holds draws of the study .*one"):
         run_draws(other, 2, tmp_path)
 
 
@@ -204,7 +204,8 @@ def test_a_known_propensity_of_some_sets_serves_a_policy_that_needs_no_more():
     p = 1 / (1 + np.exp(-1 - data.values[:, 0]))
     known = afape.KnownPropensity.from_arrays({"b": p})
     found = afape.evaluate(data, afape.FixedOrder(["b"]), Sign(), missingness=MAR(given=["a"]), propensity=known)
-    assert "ipw-semi" in found and "ipw-miss" not in found.outcomes
+    assert "ipw-semi" in found
+    assert "ipw-miss" not in found.outcomes
     with pytest.raises(ValueError, match="'ipw-miss', but the known propensity has no array for all groups"):
         cost_of(data, afape.FixedOrder(["b"]), "ipw-miss", propensity=known)
 
@@ -213,7 +214,7 @@ def test_rows_that_lack_a_given_group_may_be_dropped():
     table = records()
     table.loc[:5, "a"] = np.nan
     data = Retrospective(table, problem())
-    with pytest.raises(ValueError, match="'a' is missing in 6 of 600 rows.*drop_gaps=True"):
+    with pytest.raises(ValueError, match=r"'a' is missing in 6 of 600 rows.*drop_gaps=True"):
         cost_of(data)
     with pytest.warns(afape.DroppedRowsWarning, match="6 of 600 rows lack one of"):
         dropped = cost_of(data, missingness=MAR(given=["a"], drop_gaps=True))
@@ -313,7 +314,7 @@ def test_units_do_not_matter(seed, exponent, shift):
 @given(seed=st.integers(0, 1000), chunk=st.sampled_from([50, 700, 10**6]))
 def test_company_and_chunk_do_not_matter_and_input_stays_as_it_was(seed, chunk):
     table = records(250, seed)
-    before, state = table.copy(), np.random.get_state()[1].copy()
+    before, state = table.copy(), np.random.get_state()[1].copy()  # noqa: NPY002
     cost = np.array([[0.0, 2.0], [5.0, 0.0]])
     data = Retrospective(table, problem(misclassification_cost=cost))
     policies = {"all": afape.AcquireAll(), "random": afape.RandomSubset(0.5), "b": afape.FixedOrder(["b"])}
@@ -328,7 +329,7 @@ def test_company_and_chunk_do_not_matter_and_input_stays_as_it_was(seed, chunk):
     assert cost.flags.writeable
     cost[0, 1] = 99.0
     assert data.problem.cost_matrix(2)[0, 1] == 2.0
-    assert_array_equal(np.random.get_state()[1], state)
+    assert_array_equal(np.random.get_state()[1], state)  # noqa: NPY002
 
 
 def test_the_form_of_a_propensity_does_not_depend_on_the_company():
