@@ -14,9 +14,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.testing import assert_allclose, assert_array_equal
 from sklearn.linear_model import LinearRegression, LogisticRegression
+from typer.testing import CliRunner
 
 import afape
 from afape import MAR, MCAR, ImputedClassifier, Problem, Retrospective
+from afape.cli import app
 from afape.experiments.study import OtherStudyError, run_draws
 
 GROUPS = {"a": ["a"], "b": ["b"], "c": ["c"]}
@@ -173,6 +175,31 @@ def test_what_cannot_be_sent_or_fitted_is_named():
         afape.compare(data, {3: afape.AcquireAll()}, Sign(), missingness=MCAR())
 
 
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [(["demo", "--seed", "-1"], "--seed"), (["study", "coverage", "--out", "FILE"], "--out")],
+    ids=["seed", "folder"],
+)
+def test_the_command_line_says_what_is_wrong_without_a_traceback(arguments, said, tmp_path):
+    file = tmp_path / "file"
+    file.write_text("")
+    found = CliRunner().invoke(app, [str(file) if a == "FILE" else a for a in arguments])
+    assert found.exit_code == 2
+    assert said in found.output
+    assert "Traceback" not in found.output
+
+
+def test_orders_and_shares_are_checked():
+    with pytest.raises(TypeError, match="'groups' must be a list of group names, in order"):
+        afape.FixedOrder({"a", "b"})
+    with pytest.raises(ValueError, match=r"'p' must lie in \[0, 1\], but is True"):
+        afape.RandomSubset(True)
+    with pytest.raises(TypeError, match="'b' has the set"):
+        problem(groups=GROUPS | {"b": {"b"}})
+    with pytest.raises(ValueError, match="'costs' must be finite and not negative, but the price of 'b' is True"):
+        problem(costs={"b": True})
+
+
 def test_a_folder_of_another_study_is_refused(tmp_path):
     def one(k):
         return [{"value": k}]
@@ -289,11 +316,12 @@ def test_imputation_is_skipped_where_it_cannot_matter(monkeypatch):
 # ------------------------------------------------------------------------------------------------ nothing in silence
 
 
-@settings(max_examples=8, deadline=None)
+@pytest.mark.parametrize("estimator", ["ipw-semi", "drl-semi"])
+@settings(max_examples=5, deadline=None)
 @given(seed=st.integers(0, 1000), exponent=st.integers(-12, 160), shift=st.floats(-5, 5))
-def test_units_do_not_matter(seed, exponent, shift):
+def test_units_do_not_matter(estimator, seed, exponent, shift):
     table = records(300, seed)
-    plain = cost_of(Retrospective(table, problem()), propensity=afape.LearnedPropensity(form="linear"))
+    plain = cost_of(Retrospective(table, problem()), estimator=estimator)
     scaled = table.assign(a=(table["a"] + shift) * 10.0**exponent)
 
     class Back(Sign):
@@ -303,10 +331,8 @@ def test_units_do_not_matter(seed, exponent, shift):
             return super().predict(back, acquired)
 
     data = Retrospective(scaled, problem())
-    other = afape.evaluate(
-        data, afape.RandomSubset(0.5), Back(), missingness=MAR(given=["a"]), estimators=["ipw-semi"],
-        propensity=afape.LearnedPropensity(form="linear"),
-    )["ipw-semi"]["total"]  # fmt: skip
+    options = {"missingness": MAR(given=["a"]), "estimators": [estimator]}
+    other = afape.evaluate(data, afape.RandomSubset(0.5), Back(), **options)[estimator]["total"]
     assert_allclose([other.value, other.std_error], [plain.value, plain.std_error], rtol=1e-6)
 
 

@@ -70,7 +70,8 @@ class QuadraticRidge(RegressorMixin, BaseEstimator):  # type: ignore[misc]
         w = np.ones(len(X)) if sample_weight is None else np.asarray(sample_weight, dtype=float)
         total = w.sum()
         self.centre_ = w @ X / total
-        spread = np.sqrt(w @ (X - self.centre_) ** 2 / total)
+        unit = np.frexp(np.abs(X).max(axis=0, initial=0.0))[1]  # powers of two, which are exact: no unit is too large
+        spread = np.ldexp(np.sqrt(w @ np.ldexp(X - self.centre_, -unit) ** 2 / total), unit)
         varies = spread > 1e-12 * np.abs(self.centre_)
         self.scale_ = np.where(varies & (spread > 0), spread, 1.0)
         Z = self._expand(X)
