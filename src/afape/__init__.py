@@ -9,7 +9,7 @@ if TYPE_CHECKING:
     from .check import check_support
     from .classifiers import Classifier, ImputedClassifier
     from .comparison import Comparison, compare
-    from .data import Problem, Retrospective
+    from .data import Problem, Retrospective, merge_columns
     from .diagnostics import Support
     from .estimators import Bounds, Estimate
     from .evaluation import evaluate, true_cost
@@ -17,7 +17,10 @@ if TYPE_CHECKING:
     from .missingness import MAR, MCAR, MNAR, Identification, MGraph
     from .notices import (
         AfapeWarning,
+        BlankTextWarning,
         ClippedWeightsWarning,
+        DroppedRowsWarning,
+        FarValuesWarning,
         InterruptedBootstrapWarning,
         NormalizerWarning,
         PartialGroupWarning,
@@ -47,6 +50,7 @@ __all__ = [
     "AcquireAll",
     "AcquireNone",
     "AfapeWarning",
+    "BlankTextWarning",
     "Bootstrap",
     "Bounds",
     "ChainedImputer",
@@ -54,8 +58,10 @@ __all__ = [
     "ClippedWeightsWarning",
     "Comparison",
     "DecisionRule",
+    "DroppedRowsWarning",
     "Estimate",
     "Evaluation",
+    "FarValuesWarning",
     "FixedOrder",
     "GraphMechanism",
     "Identification",
@@ -94,6 +100,7 @@ __all__ = [
     "compare_training",
     "evaluate",
     "load",
+    "merge_columns",
     "optimize",
     "save",
     "sensitivity",
@@ -107,14 +114,15 @@ _HOMES = {
     ".bootstrap": "Bootstrap",
     ".classifiers": "Classifier ImputedClassifier",
     ".comparison": "Comparison compare",
-    ".data": "Problem Retrospective",
+    ".data": "Problem Retrospective merge_columns",
     ".check": "check_support",
     ".diagnostics": "Support",
     ".estimators": "Bounds Estimate",
     ".evaluation": "evaluate true_cost",
     ".imputation": "ChainedImputer Imputer",
     ".missingness": "MAR MCAR MNAR Identification MGraph",
-    ".notices": "AfapeWarning ClippedWeightsWarning NormalizerWarning PartialGroupWarning "
+    ".notices": "AfapeWarning BlankTextWarning ClippedWeightsWarning DroppedRowsWarning FarValuesWarning "
+    "NormalizerWarning PartialGroupWarning "
     "PropensityFitWarning SeenRowsWarning StochasticMethodWarning SupportWarning "
     "UnrecordedColumnWarning InterruptedBootstrapWarning ValueFallbackWarning",
     ".nuisance": "KnownPropensity KnownValues LearnedPropensity LearnedValues ValueRegressor",

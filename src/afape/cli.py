@@ -42,7 +42,7 @@ def _root() -> None:
 @app.command()
 def demo(
     rows: Annotated[int, typer.Option(min=1000, help="Rows of the synthetic problem.")] = 150_000,
-    seed: Annotated[int, typer.Option(help="Seed.")] = 0,
+    seed: Annotated[int, typer.Option(min=0, help="Seed.")] = 0,
 ) -> None:
     """Evaluate three random policies on a synthetic problem whose true cost is known."""
     console = Console()
@@ -101,7 +101,7 @@ def _signed(distance: float) -> str:
 Draws = Annotated[int, typer.Option(min=2, help="Data sets to draw.")]
 Rows = Annotated[int, typer.Option(min=50, help="Rows of each.")]
 Jobs = Annotated[int, typer.Option(min=1, help="Processes.")]
-Out = Annotated[Path, typer.Option(help="Folder for results; a study found there is resumed.")]
+Out = Annotated[Path, typer.Option(file_okay=False, help="Folder for results; a study found there is resumed.")]
 
 
 @study.command()
@@ -172,12 +172,16 @@ def _study(name: str, out: Path, **arguments: int) -> None:
     with _bar(console) as tell:
         tell("loading", 0, 1)
         from .experiments import pages, studies
+        from .experiments.study import OtherStudyError
 
         try:
             pages.require_matplotlib()
         except ModuleNotFoundError as error:
             raise typer.BadParameter(str(error)) from error
-        summary = getattr(studies, name)(out, progress=lambda done, todo: tell("batches", done, todo), **arguments)
+        try:
+            summary = getattr(studies, name)(out, progress=lambda done, todo: tell("batches", done, todo), **arguments)
+        except (OSError, OtherStudyError) as error:
+            raise typer.BadParameter(f"'--out' cannot be used: {error}") from error
     columns = [
         "setting",
         "policy",

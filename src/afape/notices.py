@@ -8,7 +8,10 @@ from types import FrameType
 
 __all__ = [
     "AfapeWarning",
+    "BlankTextWarning",
     "ClippedWeightsWarning",
+    "DroppedRowsWarning",
+    "FarValuesWarning",
     "InterruptedBootstrapWarning",
     "NormalizerWarning",
     "PartialGroupWarning",
@@ -24,6 +27,10 @@ __all__ = [
 
 class AfapeWarning(UserWarning):
     """Base of every warning that afape gives, so that one filter catches them all."""
+
+
+class BlankTextWarning(AfapeWarning):
+    """A text column holds texts that look like blanks, such as "NA"; they are levels like others."""
 
 
 class PartialGroupWarning(AfapeWarning):
@@ -44,6 +51,14 @@ class SupportWarning(AfapeWarning):
 
 class ClippedWeightsWarning(AfapeWarning):
     """Learned propensities fell below ``min_propensity`` and were raised to it."""
+
+
+class FarValuesWarning(AfapeWarning):
+    """A column that missingness depends on has values so far off that they would decide a fit alone."""
+
+
+class DroppedRowsWarning(AfapeWarning):
+    """Rows were left out because they lack what missingness depends on."""
 
 
 class NormalizerWarning(AfapeWarning):

@@ -11,7 +11,7 @@ import numpy as np
 import pandas as pd
 
 from .agents.policy import Policy
-from .arrays import Bools, Floats, every, unique_sets
+from .arrays import Bools, Floats, every, tally, unique_sets
 from .bootstrap import Replicates, run_bootstrap
 from .classifiers import column_means
 from .components import policy_components
@@ -22,8 +22,9 @@ from .diagnostics.support import WEIGHT_COLUMNS, Support
 from .estimators.bounds import BoundedReduction
 from .estimators.catalogue import Choice
 from .estimators.estimate import Outcome
+from .estimators.mi import ANY_TABLES
 from .estimators.reduction import Reduced
-from .imputation import completed_runs, completed_steps
+from .imputation import ChainedImputer, CompletedRuns, completed_runs, completed_steps
 from .missingness import MNAR
 from .notices import (
     ClippedWeightsWarning,
@@ -39,7 +40,7 @@ from .nuisance.propensity.known import BoundKnownPropensity
 from .nuisance.propensity.learned import BoundPropensity
 from .nuisance.values.known import KnownValues
 from .nuisance.values.models import LearnedValues
-from .nuisance.weights import Propensities, View
+from .nuisance.weights import Propensities, Shared, View
 from .plan import Plan, name_of
 from .result import Evaluation
 from .support import SupportSearch
@@ -61,22 +62,27 @@ __all__ = [
 Progress = Callable[[int, int], None]
 
 _PROBE_ROWS = 256  # rows by whose sets the form of the propensity is chosen
+_MOST_WANTED = 20_000  # sets whose support is searched for
 _FAR_FROM_ONE = 0.1
 
 
 def run(plan: Plan, policies: Mapping[str, Policy], progress: Progress | None = None) -> dict[str, Evaluation]:
-    """Evaluate policies that know the problem, on the same rows and with the same propensities."""
+    """Evaluate policies that know the problem, on the same rows; each as if it were alone, but models are shared."""
     steps = Steps(progress, len(policies) * _steps_of(plan))
     _draw_imputations(plan)
     walked = walk_policies(plan, policies, steps.walked)
-    propensities = bind_propensities(plan, walked.values())
-    return {name: _evaluate(plan, name, policy, walked[name], propensities, steps) for name, policy in policies.items()}
+    shared: Shared = {}
+    return {
+        name: _evaluate(plan, name, policy, walked[name], bind_propensities(plan, [walked[name]], shared), steps)
+        for name, policy in policies.items()
+    }
 
 
 def _draw_imputations(plan: Plan) -> None:
-    """An imputer that fails should fail before the walk; under a graph only the walk says whether it is needed."""
+    """The user's own imputer should fail before the walk, if it fails; otherwise the walk says whether tables are needed."""
     needed = any("imputations" in choice.method.needs for choice in plan.choices)
-    if needed and plan.imputations is not None and not isinstance(plan.missingness, MNAR):
+    own = plan.imputations is not None and not isinstance(plan.imputations.imputer, ChainedImputer)
+    if needed and own and plan.imputations is not None and not isinstance(plan.missingness, MNAR):
         plan.imputations.draw()
 
 
@@ -126,15 +132,30 @@ class Walked:
     tables : Tables
         Its tables.
     wanted : ndarray of bool, shape (u, G)
-        Distinct sets that the policy wants somewhere, nothing at all among them.
+        Distinct sets that the policy wants somewhere, nothing at all among them; where they are very many, those that are
+        wanted most.
     asked : ndarray of bool, shape (v, G)
         Sets that it reaches or wants in a few rows spread over the data; under a graph in all rows, because what has to be
         adjusted for depends on them.
+    n_wanted : int
+        How many sets it wants.
     """
 
     tables: Tables
     wanted: Bools
     asked: Bools
+    n_wanted: int = 0
+
+    def gaps(self, data: Retrospective) -> bool:
+        """Whether the policy wants anything that some row lacks."""
+        return bool((self.asked | self.wanted.any(axis=0))[:, ~data.always_recorded].any())
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """What was left out."""
+        if self.n_wanted <= len(self.wanted):
+            return ()
+        return (f"Support was searched for the {len(self.wanted):,} sets wanted most, of {self.n_wanted:,}.",)
 
 
 def walk_policies(
@@ -151,11 +172,20 @@ def walk_policies(
     out = {}
     for name, policy in policies.items():
         wanted: list[Bools] = [np.zeros((1, data.problem.n_groups), dtype=bool)]
+        amount: list[Floats] = [np.full(1, np.inf)]
         asked: list[Bools] = []
 
-        def seen(table: WalkTable, wanted: list[Bools] = wanted, asked: list[Bools] = asked) -> None:
+        def seen(
+            table: WalkTable,
+            wanted: list[Bools] = wanted,
+            amount: list[Floats] = amount,
+            asked: list[Bools] = asked,
+        ) -> None:
             sets, index = table.edge_sets(free)
-            wanted.append(sets[np.unique(index[table.reach[table.edge_state] > 0])])
+            reach = table.reach[table.edge_state]
+            kept = np.unique(index[reach > 0])
+            wanted.append(sets[kept])
+            amount.append(tally(index, reach * table.edge_probability, len(sets))[kept])
             mine = probed[table.row]
             asked.append(table.sets[np.unique(table.set_index[mine])])
             asked.append(sets[np.unique(index[mine[table.edge_state]])])
@@ -164,15 +194,25 @@ def walk_policies(
 
         ground = Ground.recorded(data, policy, plan.classifier, predicts)
         tables = store.keep(walk(ground, None, plan.walk, plan.walk_seed, plan.n_jobs), seen)
-        out[name] = Walked(tables, unique_sets(np.concatenate(wanted))[0], unique_sets(np.concatenate(asked))[0])
+        most, n_wanted = _most_wanted(np.concatenate(wanted), np.concatenate(amount))
+        out[name] = Walked(tables, most, unique_sets(np.concatenate(asked))[0], n_wanted)
     return out
 
 
-def bind_propensities(plan: Plan, walked: Iterable[Walked]) -> Propensities:
-    """Propensities that serve all of these policies."""
+def _most_wanted(sets: Bools, amount: Floats) -> tuple[Bools, int]:
+    """Distinct sets, those of the largest amount where they are very many; and how many there are."""
+    distinct, index = unique_sets(sets)
+    if len(distinct) <= _MOST_WANTED:
+        return distinct, len(distinct)
+    order = np.argsort(-tally(index, amount, len(distinct)), kind="stable")[:_MOST_WANTED]
+    return distinct[np.sort(order)], len(distinct)
+
+
+def bind_propensities(plan: Plan, walked: Iterable[Walked], shared: Shared | None = None) -> Propensities:
+    """Propensities that serve all of these policies; ``shared`` keeps them for others."""
     asked = unique_sets(np.concatenate([w.asked for w in walked]))[0]
     complete = any(choice.method.view == "missing-data" for choice in plan.choices) if plan.asked else None
-    return Propensities.bind(plan.data, plan.missingness, plan.propensities, plan.recipe.fold, asked, complete)
+    return Propensities.bind(plan.data, plan.missingness, plan.propensities, plan.recipe.fold, asked, complete, shared)
 
 
 @dataclass(frozen=True, eq=False)
@@ -231,7 +271,7 @@ def fit(
     choices = _choices(plan, propensities)
     used = {c.key: views.by_key[c.key] for c in choices if c.key is not None}
     valued = dict.fromkeys(c.key for c in choices if c.key is not None and "values" in c.method.needs)
-    runs = _runs(plan, policy, walked.tables, choices, steps or Steps(None, 0))
+    runs = _runs(plan, policy, walked, choices, steps or Steps(None, 0))
     given = propensities.conditioning
     composed = dict.fromkeys(c.key for c in choices if c.key is not None and "components" in c.method.needs)
     if composed:
@@ -256,8 +296,9 @@ def _evaluate(
     support = replace(support, estimators=_weight_table(outcomes, [c.name for c in choices if _weighs_states(c)]))
     outcomes = _with_caveats(outcomes, choices, support, plan.thresholds.share)
     _tell(outcomes, choices, fitted, propensities, support)
-    judge, assumed, reasons = name_of(plan.classifier), repr(plan.missingness), propensities.reasons
-    return Evaluation(outcomes, support, name, judge, assumed, plan.confidence, reasons, tuple(choices))
+    judge, assumed, notes = name_of(plan.classifier), repr(plan.missingness), (*propensities.notes, *walked.notes)
+    forms = propensities.forms()
+    return Evaluation(outcomes, support, name, judge, assumed, plan.confidence, notes, tuple(choices), forms)
 
 
 def _possible(outcome: Outcome, data: Retrospective) -> Outcome:
@@ -286,16 +327,18 @@ def _choices(plan: Plan, propensities: Propensities) -> list[Choice]:
 
 def _refusal(choice: Choice, propensities: Propensities) -> str:
     """Why the assumption does not allow a method for this policy."""
-    if choice.method.view == "missing-data" and not propensities.of_complete:
+    if choice.method.view == "missing-data" and choice.propensity not in propensities.of_complete:
+        if propensities.whole is not None and choice.propensity == "known":
+            return "the known propensity has no array for all groups together"
         return "under this graph the probability of a complete row is not identified"
     if "imputations" in choice.method.needs and not propensities.ignorable:
         return "imputation needs data missing at random given what is always recorded, and under this assumption they are not"
     return ""
 
 
-def _runs(plan: Plan, policy: Policy, tables: Tables, choices: list[Choice], steps: Steps) -> dict[str, Any]:
+def _runs(plan: Plan, policy: Policy, walked: Walked, choices: list[Choice], steps: Steps) -> dict[str, Any]:
     """Costs of plain runs, by walk, for the methods that average them."""
-    data, judge = plan.data, plan.classifier
+    data, judge, tables = plan.data, plan.classifier, walked.tables
     needed = {choice.method.walk for choice in choices if choice.key is None}
 
     def walking(ground: Ground, rows: Any = None) -> Iterator[WalkTable]:
@@ -315,6 +358,8 @@ def _runs(plan: Plan, policy: Policy, tables: Tables, choices: list[Choice], ste
         ground = Ground.everything(data, completed, policy, judge)
         out["mean-imputed"] = run_costs(steps.telling(walking(ground)), data)
     if "completed" in needed and plan.imputations is not None:
+        if not walked.gaps(data) and not plan.imputations.reason:  # all that the policy wants is recorded in every row
+            return out | {"completed": CompletedRuns([run_costs(tables, data)] * len(plan.imputations), ANY_TABLES)}
         out["completed"] = completed_runs(
             plan.imputations, policy, judge, _used(plan), lambda ground, rows: steps.telling(walking(ground, rows))
         )
@@ -410,7 +455,8 @@ def _tell(
         warn(
             f"Action values of {fitted.fallbacks} states and actions had no row like them to learn from in some fold, and "
             "fell back to a model of fewer groups (or, where there was no row at all, to the cost of stopping). "
-            "Use fewer folds, or a policy that wants less.",
+            "A few of many states do no harm: compare drl-semi with ipw-semi, which needs no action values. Where they differ, "
+            "use fewer folds (n_folds=2), pool rare groups, or a policy that wants less; support.sets says which sets are rare.",
             ValueFallbackWarning,
         )
     if not propensities.converged:

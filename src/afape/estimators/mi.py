@@ -18,6 +18,9 @@ from .reduction import nothing
 __all__ = ["ImputationCheck", "ImputedEstimate", "MultipleImputation", "multiple_imputation", "rubin_covariance"]
 
 
+ANY_TABLES = "any"  # what a policy costs in every completed table, because it wants nothing that was imputed
+
+
 @dataclass(frozen=True, eq=False, repr=False)
 class ImputedEstimate(Estimate):
     r"""Estimate pooled over M completed tables (Rubin 1987).
@@ -106,7 +109,7 @@ class ImputedEstimate(Estimate):
         if not isinstance(other, ImputedEstimate):
             return super()._combine(other, sign)
         plain = super()._combine(other, sign)
-        if self.draws != other.draws:
+        if len(self.values) != len(other.values) or len({self.draws, other.draws} - {ANY_TABLES}) > 1:
             raise ValueError(
                 "Estimates by multiple imputation can be combined only where they come from the same completed tables, but "
                 "these do not. Evaluate both policies with the same 'imputer', 'n_imputations' and 'random_state'."
@@ -118,7 +121,7 @@ class ImputedEstimate(Estimate):
             cluster=self.cluster,
             rows=self.rows,
             confidence=self.confidence,
-            draws=self.draws,
+            draws=other.draws if self.draws == ANY_TABLES else self.draws,
             values=self.values + sign * other.values,
             influences=self.influences + sign * other.influences,
         )

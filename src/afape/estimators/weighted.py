@@ -217,7 +217,8 @@ class WeightedSums:
         view = self.evidence.view
         if view is None or not view.propensity.learned:
             return "influence"
-        return "stacked" if self.tally.scores is not None else "propensity as known"
+        scores = self.tally.scores
+        return "stacked" if scores is not None and scores.whole else "propensity as known"
 
 
 def why_nothing(view: View) -> str:

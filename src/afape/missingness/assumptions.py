@@ -8,8 +8,9 @@ from typing import Any
 
 import numpy as np
 
-from ..arrays import Bools, Floats, Ints, every, positions_of
+from ..arrays import Bools, Floats, Ints, check_flag, every, positions_of
 from ..data import Retrospective
+from ..notices import DroppedRowsWarning, warn
 from .factors import Block, OddsBlock, OddsTerm, OddsWeight
 from .graph import MGraph
 from .identification import Identification
@@ -119,10 +120,37 @@ class MAR:
         Names of groups; every row must have them recorded.
     label : bool
         Whether recording may depend on the label as well. It is conditioned on then, wherever the groups are.
+    drop_gaps : bool
+        Leave out rows that lack a given group, count them and say so. The estimate is then about rows like those that are
+        left; where many are left out, draw a graph instead.
     """
 
     given: Sequence[str]
     label: bool = False
+    drop_gaps: bool = False
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.given, str) and isinstance(self.given, Iterable):
+            object.__setattr__(self, "given", tuple(self.given))
+        check_flag("label", self.label)
+        check_flag("drop_gaps", self.drop_gaps)
+
+    def rows(self, data: Retrospective) -> Retrospective:
+        """The records to evaluate on: without the rows that lack a given group, where these may be dropped."""
+        if not self.drop_gaps:
+            return data
+        groups = positions_of(self.given, data.problem.group_names, "given")
+        whole = every(data.recorded[:, groups])
+        if whole.all():
+            return data
+        warn(
+            f"{int((~whole).sum())} of {len(data)} rows lack one of {list(self.given)} and are left out; estimates are about "
+            "rows like the others.",
+            DroppedRowsWarning,
+        )
+        if not whole.any():
+            raise ValueError(f"'drop_gaps' would leave no row: none has all of {list(self.given)} recorded.")
+        return data.take(np.flatnonzero(whole))
 
     def conditioning(self, data: Retrospective, wanted: Bools) -> Conditioning:
         """The given groups, whatever the policy wants; refuses groups that are not always recorded."""
@@ -134,13 +162,15 @@ class MAR:
             if gaps:
                 raise ValueError(
                     f"'given' groups must always be recorded, but {data.problem.group_names[g]!r} is missing in {gaps} "
-                    f"of {len(data)} rows. Where missingness depends on a group with gaps the data are missing not at "
-                    "random: draw what depends on what and use afape.MNAR(graph=...)."
+                    f"of {len(data)} rows. Leave these rows out with afape.MAR(..., drop_gaps=True) if they are few; where "
+                    "missingness depends on a group with gaps the data are missing not at random: draw what depends on what "
+                    "and use afape.MNAR(graph=...)."
                 )
         return Conditioning(_mask(data, groups), self.label, _none(data))
 
     def __repr__(self) -> str:
-        return f"MAR(given={list(self.given)!r}{', label=True' if self.label else ''})"
+        flags = [f", {name}=True" for name in ("label", "drop_gaps") if getattr(self, name)]
+        return f"MAR(given={list(self.given)!r}{''.join(flags)})"
 
     def reasons(self, data: Retrospective, wanted: Bools) -> tuple[str, ...]:
         """What estimates stand on, in words."""
@@ -183,6 +213,9 @@ class MNAR:
             raise TypeError(f"'graph' must be an afape.MGraph or its text, not {type(self.graph).__name__}.")
         if isinstance(self.adjust, str):
             raise TypeError(f"'adjust' must be a list of group names, but is the text {self.adjust!r}.")
+        if self.adjust is not None:
+            object.__setattr__(self, "adjust", tuple(self.adjust))
+        check_flag("label", self.label)
         if self.adjust is not None and len(self.adjust) == 0 and not self.label:
             raise ValueError("'adjust' must name at least one group; for none, use afape.MCAR().")
 

@@ -14,7 +14,7 @@ from sklearn.neural_network import MLPRegressor
 from sklearn.preprocessing import StandardScaler
 
 from ...arrays import Bools, Floats, lines_of, unique_sets
-from ..fitting import fit_weighted
+from ..fitting import fit_alone, fit_weighted
 
 __all__ = [
     "DEFAULT_VALUES",
@@ -72,7 +72,8 @@ class QuadraticRidge(RegressorMixin, BaseEstimator):  # type: ignore[misc]
         w = np.ones(len(X)) if sample_weight is None else np.asarray(sample_weight, dtype=float)
         total = w.sum()
         self.centre_ = w @ X / total
-        spread = np.sqrt(w @ (X - self.centre_) ** 2 / total)
+        unit = np.frexp(np.abs(X).max(axis=0, initial=0.0))[1]  # powers of two, which are exact: no unit is too large
+        spread = np.ldexp(np.sqrt(w @ np.ldexp(X - self.centre_, -unit) ** 2 / total), unit)
         varies = spread > 1e-12 * np.abs(self.centre_)
         self.scale_ = np.where(varies & (spread > 0), spread, 1.0)
         Z = self._expand(X)
@@ -270,7 +271,7 @@ class DepthModel:
 
     def _learned(self, X: Floats, target: Floats, weight: Floats | None) -> Any:
         if weight is None:
-            return clone(self.spec.estimator).fit(X, target)
+            return fit_alone(clone(self.spec.estimator), X, target)
         return fit_weighted(self.spec.estimator, X, target, weight)
 
     def predict(self, features: Features, actions: Bools) -> tuple[Floats, int]:
