@@ -10,7 +10,7 @@ import numpy as np
 from .agents.policy import Policy
 from .arrays import Bools, Floats, Ints, units_of
 from .estimators.weighted import Flows
-from .imputation import Components, Known, StateCosts, components_of
+from .imputation import Components, Known, StateCosts, TooManySetsError, components_of
 from .missingness import Conditioning
 from .nuisance.fitted import ViewKey
 from .nuisance.weights import View
@@ -40,19 +40,35 @@ def policy_components(
             continue
         ends = [None if flag is None else Endings(plan.data, view, flag) for flag in flags]
         costs = _costs(plan, policy, known, view, ends)
-        found = components_of(plan.data, tables, known, costs, plan.component_seed)
+        try:
+            found = components_of(plan.data, tables, known, costs, plan.component_seed)
+        except TooManySetsError:
+            found = _no_components(plan.data.problem.n_groups, 2 * len(flags))
         for k, flag in enumerate(flags):
             out[key, flag] = found.only(slice(2 * k, 2 * k + 2))
         shared = found if not view.unsupported else shared
     return out
 
 
+def _no_components(n_groups: int, n_targets: int) -> Components:
+    """Nothing told apart, where the policy reaches too many sets."""
+    none = np.zeros(0, dtype=np.intp)
+    return Components(np.zeros((0, n_groups), dtype=bool), none, none, np.zeros((0, 0, n_targets)), (), 0)
+
+
 def _known(plan: Plan, given: Conditioning) -> Known:
     data, fold = plan.data, plan.recipe.fold
     if fold.max() == 0:  # a row must not lend its values to itself
-        fold = units_of(len(data), data.cluster) % _FOLDS
-    usable = given.usable(data)
-    return Known(data.always_recorded | given.gaps, np.ones(len(data), dtype=bool) if usable is None else usable, fold)
+        units = units_of(len(data), data.cluster)
+        fold = (np.random.default_rng(plan.component_seed).permutation(int(units.max()) + 1) % _FOLDS)[units]
+    usable, averaged = given.usable(data), plan.recipe.averaged
+    everyone = np.ones(len(data), dtype=bool)
+    return Known(
+        data.always_recorded | given.gaps,
+        everyone if usable is None else usable,
+        fold,
+        None if averaged is None else averaged > 0,
+    )
 
 
 def _costs(plan: Plan, policy: Policy, known: Known, view: View, ends: list[Endings | None]) -> StateCosts:

@@ -275,3 +275,52 @@ def test_the_imputation_check_needs_both_estimates(parts):
     result = afape.evaluate(data, afape.AcquireNone(), classifier, missingness=afape.MAR(["x0"]), estimators=["cc"])
     with pytest.raises(afape.NotEstimableError, match="needs 'mi' and"):
         result.imputation_check()
+
+
+@pytest.mark.filterwarnings("ignore::afape.AfapeWarning")
+def test_a_group_that_hardly_any_row_has_stops_nothing():
+    """Some folds have nobody to take it from; the policy may or may not want it."""
+    from small_records import Above, Look, frame, records
+
+    table = frame(300)
+    table.loc[table.index[1:], "c"] = np.nan
+    for policy in (Look(), afape.FixedOrder(["b"])):
+        result = afape.evaluate(
+            records(table), policy, Above(), missingness=afape.MAR(["a"]), estimators=["ipw-semi", "eff-semi"]
+        )
+        assert result.outcomes["eff-semi"].estimates
+
+
+def test_sets_met_in_completed_rows_alone_have_components_of_mean_zero():
+    """A set without conditional means of its own is not told apart: its coefficient holds no lone lower component."""
+    from afape.imputation.components import _signs
+
+    def mask(*groups):
+        return np.isin(np.arange(3), groups)
+
+    every_set = np.array([mask(), mask(0, 1), mask(2), mask(0, 2), mask(0), mask(1)])
+    is_inner = np.array([True, False, False, False, True, True])  # nothing was met beyond {c} when means were chosen
+    signs = _signs(mask(), 1, every_set[:4], every_set, is_inner)
+    assert_allclose(signs[3], [1, 0, 0, 0, -1, 0])  # {a, c}: at nothing, at {a}, and what is left at itself
+    assert_allclose(signs.sum(axis=1), 0)
+
+
+def test_replicates_choose_their_mixture_as_samples_do():
+    rng = np.random.default_rng(0)
+    common, own = rng.normal(size=2000), rng.normal(size=(3, 2000))
+    influence = common + own * np.array([[0.9], [1.0], [1.0]])
+    shares = least_variance_mixture(influence, start=2)
+    drawn = np.array([np.bincount(rng.integers(2000, size=2000), minlength=2000) for _ in range(60)])
+    weighted = [least_variance_mixture(influence * d / np.sqrt(np.maximum(d, 1)), start=2) for d in drawn]
+    assert_allclose(np.mean(weighted, axis=0), shares, atol=0.05)
+
+
+@pytest.mark.filterwarnings("ignore::afape.AfapeWarning")
+def test_too_many_sets_leave_the_doubly_robust_estimate(monkeypatch):
+    from small_records import Above, Look, frame, records
+
+    monkeypatch.setattr("afape.imputation.components._CELLS", 100)
+    names = ["drl-semi", "eff-semi"]
+    result = afape.evaluate(records(frame()), Look(), Above(), missingness=afape.MAR(["a"]), estimators=names)
+    assert result["eff-semi"]["total"].value == result["drl-semi"]["total"].value
+    assert "too many sets" in result.outcomes["eff-semi"].caveat

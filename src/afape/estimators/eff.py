@@ -26,8 +26,8 @@ _CAUTION = 8.0  # how far the gain of a mixture must be beyond chance, as a squa
 class ComponentFormula:
     """Weighted means of the components' coefficients, one value of every target per order."""
 
-    def __init__(self, components: Components) -> None:
-        self.components = components
+    def __init__(self, components: Components, normalize: bool = True) -> None:
+        self.components, self.normalize = components, normalize
         self.n_quantities = 2 + 2 * len(components.orders)
 
     def quantities(self, table: WalkTable, flows: Flows) -> Floats:
@@ -40,19 +40,26 @@ class ComponentFormula:
     def linearise(self, mean: Floats) -> tuple[dict[str, float], dict[str, Floats]]:
         """Values of the targets for every order, and their derivatives."""
         values, directions = {}, {}
+        start = float(mean[0, REACH]) if self.normalize else 1.0  # mean weight of the rows: 1 but for the hybrid view
         for o in range(len(self.components.orders)):
             for target, columns in zip(TARGETS, ((0,), (1,), (0, 1)), strict=True):
                 direction = np.zeros_like(mean)
                 direction[:, [2 + 2 * o + c for c in columns]] = 1.0
+                value = float((mean * direction).sum()) / start
+                direction /= start
+                if self.normalize:
+                    direction[0, REACH] = -value / start
                 directions[f"{target} {o}"] = direction
-                values[f"{target} {o}"] = float((mean * direction).sum())
+                values[f"{target} {o}"] = value
         return values, directions
 
 
 def efficient(evidence: Evidence) -> EfficientSums:
     """EFF in whatever view the evidence is seen in."""
-    components = evidence.components
-    parts = weighted_sums(evidence, ComponentFormula(components), tables=(components.table,), scored=True)
+    components, parts = evidence.components, None
+    if components.orders:
+        formula = ComponentFormula(components, evidence.recipe.normalize)
+        parts = weighted_sums(evidence, formula, tables=(components.table,), scored=True)
     return EfficientSums(evidence, components, parts, doubly_robust(evidence, scored=True))
 
 
@@ -84,22 +91,22 @@ class EfficientSums:
         Records and row weights.
     components : Components
         Coefficients of every row and set.
-    parts : WeightedSums
-        Their weighted sums.
+    parts : WeightedSums or None
+        Their weighted sums; None where the policy reaches too many sets to tell components apart.
     doubly : WeightedSums
         DRL-Semi, one of the candidates.
     """
 
     evidence: Evidence
     components: Components
-    parts: WeightedSums
+    parts: WeightedSums | None
     doubly: WeightedSums
 
     @cached_property
     def _candidates(self) -> tuple[Floats, Floats]:
         """Values (C, E) and influence values (C, E, n) of every candidate: orders ascending, then DRL."""
         values, influence = [], []
-        for sums in (self.parts, self.doubly):
+        for sums in (self.doubly,) if self.parts is None else (self.parts, self.doubly):
             found, phi = sums.linearised
             values.append(np.array(list(found.values())).reshape(-1, len(TARGETS)))
             influence.append(phi.reshape(-1, len(TARGETS), phi.shape[1]))
@@ -108,13 +115,15 @@ class EfficientSums:
     @cached_property
     def mixture(self) -> Floats:
         """Share of every candidate: orders ascending, then DRL."""
-        phi = self._candidates[1][:, _TOTAL]
+        phi, drawn = self._candidates[1][:, _TOTAL], self.evidence.fitted.drawn
+        if drawn is not None:  # a row that was drawn twice counts as two rows in every sum of squares, not as four
+            phi = np.divide(phi, np.sqrt(drawn), out=np.zeros_like(phi), where=drawn > 0)
         sums = np.array([cluster_sums(row, self.evidence.data.cluster) for row in phi])
-        return least_variance_mixture(sums, start=len(self.components.orders) - 1)
+        return least_variance_mixture(sums, start=max(len(self.components.orders) - 1, 0))
 
     @property
     def _reason(self) -> str:
-        return self.parts.reason or self.doubly.reason
+        return ("" if self.parts is None else self.parts.reason) or self.doubly.reason
 
     @property
     def values(self) -> dict[str, float]:
@@ -132,11 +141,18 @@ class EfficientSums:
             target: Estimate(value, phi, self.evidence.data.cluster, rows, confidence)
             for (target, value), phi in zip(self.values.items(), influence, strict=True)
         }
-        return replace(self.doubly.outcome(rows, confidence), estimates=estimates, caveat=self._words)
+        found = replace(self.doubly.outcome(rows, confidence), estimates=estimates, caveat=self._words)
+        if self.parts is None:
+            return found
+        tally = self.parts.tally
+        largest = max(found.largest_weight, tally.largest_weight)
+        return replace(found, clipped=max(found.clipped, tally.clipped), largest_weight=largest)
 
     @property
     def _words(self) -> str:
-        names = [*(f"order {q}" for q in self.components.orders), "drl-semi"]
+        if self.parts is None:
+            return "the policy reaches too many sets to tell components apart: the doubly robust estimate alone"
+        names = [*(f"order {q}" for q in self.components.orders), "doubly robust"]
         shares = [f"{name} {share:.2f}" for name, share in zip(names, self.mixture, strict=True) if share > 0.005]
         return f"components of up to {self.components.orders[-1]} groups; mixture: {', '.join(shares)}"
 

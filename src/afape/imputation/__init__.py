@@ -2,7 +2,7 @@
 
 from .adapters import Imputer, SklearnImputer
 from .chained import ChainedImputer
-from .components import Components, Known, StateCosts, components_of
+from .components import Components, Known, StateCosts, TooManySetsError, components_of
 from .imputations import Imputations
 from .runs import CompletedRuns, completed_runs, completed_steps
 
@@ -15,6 +15,7 @@ __all__ = [
     "Known",
     "SklearnImputer",
     "StateCosts",
+    "TooManySetsError",
     "completed_runs",
     "completed_steps",
     "components_of",

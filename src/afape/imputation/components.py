@@ -13,7 +13,7 @@ from ..data import Retrospective
 from ..walk import WalkTable
 from .donors import DonorPool, DonorTree
 
-__all__ = ["Components", "Known", "StateCosts", "assembled", "components_of"]
+__all__ = ["Components", "Known", "StateCosts", "TooManySetsError", "assembled", "components_of"]
 
 _DRAWS = (2, 12)  # completions per row and set, at least and at most
 _BUDGET = 30  # completed rows per row, of up to _STATES states each; fewer where the policy reaches more states
@@ -21,6 +21,11 @@ _STATES = 16
 _TABLES = 3  # completed tables of the donors, and trees per set
 _MIN_LEAF = 10
 _AT_ONCE = 2**18  # completed rows that are run together
+_CELLS = 2**25  # rows times sets times targets that are held
+
+
+class TooManySetsError(Exception):
+    """The policy reaches more sets than components can be told apart for."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -76,11 +81,19 @@ class Known:
         Rows that are used.
     fold : ndarray of int, shape (n,)
         Fold of each row; models and donors of a row come from other folds.
+    averaged : ndarray of bool, shape (n,), optional
+        Rows whose components are needed; default all.
     """
 
     groups: Bools
     usable: Bools
     fold: Ints
+    averaged: Bools | None = None
+
+    @property
+    def wanted(self) -> Bools:
+        """Rows that are used and averaged over."""
+        return self.usable if self.averaged is None else self.usable & self.averaged
 
 
 @dataclass(frozen=True, eq=False)
@@ -123,6 +136,8 @@ class _Ledger:
             number = np.where(alone, 0, self.number(table.sets)[table.set_index[lines]])
             parts.append((table.row[lines], number, amount))
         width, n_targets = len(self.numbers), parts[0][2].shape[1]
+        if n_rows * width * n_targets > _CELLS or width**2 > _CELLS:
+            raise TooManySetsError
         out = np.zeros((n_rows * width, n_targets))
         for row, number, amount in parts:
             for v in range(n_targets):
@@ -145,7 +160,7 @@ def components_of(
     inner, order, n_draws = _inner_sets(data, known, ledger.sets, max(1.0, ledger.busiest / _STATES))
     completer, means = _Completer(data, known, seed), {}
     for t in inner:
-        rows = np.flatnonzero(known.usable & every(data.recorded | ~t))
+        rows = np.flatnonzero(known.wanted & every(data.recorded | ~t))
         if len(rows):
             means[t.tobytes()] = _mean_costs(completer, ledger, t, rows, n_draws)
     orders = tuple(sorted({0, min(1, order), order})) if means else (0,)
@@ -158,14 +173,14 @@ def _inner_sets(data: Retrospective, known: Known, sets: Bools, effort: float) -
     ``effort`` is what running the policy on a row takes, in units of a row of few states.
     """
     found: list[Bools] = []
-    rows, order, n_used = 0, 0, max(int(known.usable.sum()), 1)
+    rows, order, n_used = 0, 0, max(int(known.wanted.sum()), 1)
     for size in range(int(sets.sum(axis=1).max())):
         new: dict[bytes, Bools] = {}
         for s in sets[sets.sum(axis=1) > size]:
             for part in combinations(np.flatnonzero(s), size):
                 t = np.isin(np.arange(len(s)), part)
                 new[t.tobytes()] = t
-        more = sum(int((known.usable & every(data.recorded | ~t)).sum()) for t in new.values())
+        more = sum(int((known.wanted & every(data.recorded | ~t)).sum()) for t in new.values())
         if size and (rows + more) * (1 + _DRAWS[0]) * effort > _BUDGET * n_used:
             break
         found, rows, order = [*found, *new.values()], rows + more, size
@@ -181,10 +196,12 @@ class _Completer:
     seed: int
     pools: dict[int, DonorPool] = field(default_factory=dict)
 
-    def _tree(self, k: int, b: int, shown: Bools, number: list[int]) -> DonorTree:
+    def _tree(self, k: int, b: int, shown: Bools, number: list[int]) -> DonorTree | None:
         if k not in self.pools:
             fold = self.known.fold
             others = self.known.usable & (fold != k) if fold.max() > 0 else self.known.usable
+            if not others.any():  # no donors: hidden values stay 0, a conditional mean need not be right
+                return None
             self.pools[k] = DonorPool.of(self.data, np.flatnonzero(others), _TABLES, self.seed + k)
         return self.pools[k].tree(shown, b, np.random.default_rng([self.seed, k, b, *number]), _MIN_LEAF)
 
@@ -204,7 +221,8 @@ class _Completer:
                 out = np.empty_like(values)
                 for k in np.unique(fold):
                     mine = fold == k
-                    out[mine] = trees[k, m % _TABLES].complete(values[mine], data.labels[rows[mine]])
+                    tree = trees[k, m % _TABLES]
+                    out[mine] = values[mine] if tree is None else tree.complete(values[mine], data.labels[rows[mine]])
                 completed.append(out)
             yield np.tile(rows, len(completed)), np.concatenate(completed)
 
@@ -231,12 +249,13 @@ def assembled(
     inner = [np.frombuffer(key, dtype=bool) for key in means]
     merged = {s.tobytes(): s for s in (*sets, *inner)}  # the sets come first, in their order
     every_set = np.array(list(merged.values()))
+    is_inner = np.array([s.tobytes() in means for s in every_set])
     coefficient = np.zeros((len(orders), len(data), len(every_set), own.shape[2]))
     coefficient[:, :, : own.shape[1]] = own
     for t, mean in zip(inner, means.values(), strict=True):
         for o, q in enumerate(orders):
             if t.sum() <= q:
-                signs = _signs(t, q, sets[: mean.shape[1]], every_set)
+                signs = _signs(t, q, sets[: mean.shape[1]], every_set, is_inner)
                 coefficient[o] += np.einsum("isv,st->itv", mean, signs, optimize=True)
     has = np.array([every(data.recorded | ~s) for s in every_set]).T & known.usable[:, None]
     has[:, 0] |= (own[:, 0] != 0).any(axis=1)  # rows that represent only themselves
@@ -244,10 +263,13 @@ def assembled(
     return Components(every_set, row, place, coefficient[:, row, place], orders, n_draws)
 
 
-def _signs(t: Bools, q: int, sets: Bools, every_set: Bools) -> Floats:
-    """What m_{S,t} adds to the coefficient of every set, (sets, every_set), where S is strictly larger than t."""
+def _signs(t: Bools, q: int, sets: Bools, every_set: Bools, is_inner: Bools) -> Floats:
+    """What m_{S,t} adds to the coefficient of every set, (sets, every_set), where S is strictly larger than t.
+
+    Components are told apart only for sets with conditional means of their own.
+    """
     size = every_set.sum(axis=1)
-    holds_t = every(every_set | ~t) & (size <= q)
+    holds_t = every(every_set | ~t) & (size <= q) & is_inner
     sign = np.where(holds_t, (-1.0) ** (size - t.sum()), 0.0)
     inside = np.array([every(s | ~every_set) & (size < s.sum()) for s in sets])  # strictly inside S
     larger = every(sets | ~t) & (sets.sum(axis=1) > t.sum())

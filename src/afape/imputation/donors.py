@@ -30,20 +30,31 @@ class DonorPool:
         Their labels.
     n_classes : int
         Number of labels.
+    weight : ndarray of shape (d,)
+        What each column weighs in the search for similar rows.
     """
 
     values: list[Floats]
     labels: Ints
     n_classes: int
+    weight: Floats
 
     @staticmethod
     def of(data: Retrospective, rows: Ints, n_tables: int, seed: int) -> DonorPool:
         """Complete these rows, and these alone, ``n_tables`` times."""
         part = data.take(rows)
+        never = np.asarray(~part.recorded.any(axis=0))
+        if never.any():  # nobody to take these groups from: any constant will do, a conditional mean need not be right
+            recorded = part.recorded | never
+            part.values = np.where(never[part.column_group], 0.0, part.values)
+            part.recorded = recorded
+        weight = 1 / np.sqrt(
+            np.bincount(data.source_column)[data.source_column]
+        )  # levels of a category weigh as one column
         if not np.isnan(part.values).any():
-            return DonorPool([part.values], part.labels, len(data.classes))
+            return DonorPool([part.values], part.labels, len(data.classes), weight)
         tables = list(ChainedImputer("trees", n_sweeps=3).impute(part, n_tables, seed))
-        return DonorPool(tables, part.labels, len(data.classes))
+        return DonorPool(tables, part.labels, len(data.classes), weight)
 
     def tree(self, shown: Bools, table: int, rng: np.random.Generator, min_leaf: int) -> DonorTree:
         """A tree that finds donors by the columns ``shown`` and the label, grown on a bootstrap sample."""
@@ -66,7 +77,7 @@ class DonorTree:
         self.pool, self.values, self.shown, self.rng = pool, values, shown, rng
         hidden = values[:, ~shown]
         self.centre, spread = hidden.mean(axis=0), hidden.std(axis=0)
-        scaled = (hidden - self.centre) / np.where(spread > 0, spread, 1.0)
+        scaled = (hidden - self.centre) / np.where(spread > 0, spread, 1.0) * pool.weight[~shown]
         self._fit_linear(scaled, count)
         design = self._design(values[:, shown], pool.labels)
         sample = np.flatnonzero(count)
