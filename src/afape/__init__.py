@@ -6,18 +6,21 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from .agents import AcquireAll, AcquireNone, DecisionRule, FixedOrder, Policy, RandomSubset
     from .bootstrap import Bootstrap
-    from .check import check_support
+    from .check import check_missingness, check_support
     from .classifiers import Classifier, ImputedClassifier
     from .comparison import Comparison, compare
     from .data import Problem, Retrospective
-    from .diagnostics import Support
+    from .diagnostics import MissingnessCheck, Support
     from .estimators import Bounds, Estimate
     from .evaluation import evaluate, true_cost
     from .imputation import ChainedImputer, Imputer
     from .missingness import MAR, MCAR, MNAR, Identification, MGraph
     from .notices import (
         AfapeWarning,
+        AssumptionWarning,
+        BalanceWarning,
         ClippedWeightsWarning,
+        HeavyWeightsWarning,
         InterruptedBootstrapWarning,
         NormalizerWarning,
         PartialGroupWarning,
@@ -47,6 +50,8 @@ __all__ = [
     "AcquireAll",
     "AcquireNone",
     "AfapeWarning",
+    "AssumptionWarning",
+    "BalanceWarning",
     "Bootstrap",
     "Bounds",
     "ChainedImputer",
@@ -58,6 +63,7 @@ __all__ = [
     "Evaluation",
     "FixedOrder",
     "GraphMechanism",
+    "HeavyWeightsWarning",
     "Identification",
     "ImputedClassifier",
     "Imputer",
@@ -69,6 +75,7 @@ __all__ = [
     "LearnedValues",
     "LogisticMechanism",
     "MGraph",
+    "MissingnessCheck",
     "NormalizerWarning",
     "NotEstimableError",
     "Optimisation",
@@ -89,6 +96,7 @@ __all__ = [
     "ValueFallbackWarning",
     "ValueRegressor",
     "WalkOptions",
+    "check_missingness",
     "check_support",
     "compare",
     "compare_training",
@@ -108,13 +116,14 @@ _HOMES = {
     ".classifiers": "Classifier ImputedClassifier",
     ".comparison": "Comparison compare",
     ".data": "Problem Retrospective",
-    ".check": "check_support",
-    ".diagnostics": "Support",
+    ".check": "check_missingness check_support",
+    ".diagnostics": "MissingnessCheck Support",
     ".estimators": "Bounds Estimate",
     ".evaluation": "evaluate true_cost",
     ".imputation": "ChainedImputer Imputer",
     ".missingness": "MAR MCAR MNAR Identification MGraph",
-    ".notices": "AfapeWarning ClippedWeightsWarning NormalizerWarning PartialGroupWarning "
+    ".notices": "AfapeWarning AssumptionWarning BalanceWarning ClippedWeightsWarning HeavyWeightsWarning "
+    "NormalizerWarning PartialGroupWarning "
     "PropensityFitWarning SeenRowsWarning StochasticMethodWarning SupportWarning "
     "UnrecordedColumnWarning InterruptedBootstrapWarning ValueFallbackWarning",
     ".nuisance": "KnownPropensity KnownValues LearnedPropensity LearnedValues ValueRegressor",

@@ -81,10 +81,10 @@ def standard_error(influence: Floats, cluster: Ints | None) -> float:
     return float(np.sqrt((sums**2).sum() * m / (m - 1)) / len(influence))
 
 
-def check_confidence(confidence: float) -> float:
+def check_confidence(confidence: float, argument: str = "confidence") -> float:
     """Refuse a level outside (0, 1)."""
     if not isinstance(confidence, Real) or not 0 < confidence < 1:
-        raise ValueError(f"'confidence' must lie strictly between 0 and 1, but is {confidence!r}.")
+        raise ValueError(f"{argument!r} must lie strictly between 0 and 1, but is {confidence!r}.")
     return confidence
 
 
