@@ -23,6 +23,7 @@ __all__ = [
     "pack",
     "positions_of",
     "row_dot",
+    "share_of_heaviest",
     "standard_error",
     "tally",
     "unique_sets",
@@ -70,6 +71,13 @@ def effective_size(weight: Floats, cluster: Ints | None) -> float:
     """Kish's effective sample size, of rows or of clusters: sum squared over sum of squares."""
     sums = cluster_sums(weight, cluster)
     return float(sums.sum() ** 2 / (sums**2).sum())
+
+
+def share_of_heaviest(values: Floats, cluster: Ints | None, count: int = 10) -> float:
+    """Share of the largest squares, of rows or of clusters, in the sum of squares; 0 where all are 0."""
+    squares = cluster_sums(values, cluster) ** 2
+    total = squares.sum()
+    return float(np.sort(squares)[-count:].sum() / total) if total > 0 else 0.0
 
 
 def standard_error(influence: Floats, cluster: Ints | None) -> float:

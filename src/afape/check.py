@@ -11,7 +11,7 @@ from .diagnostics.implications import MissingnessCheck, advice_from, check_impli
 from .diagnostics.sums import support_of
 from .diagnostics.support import Support
 from .missingness import MAR, MCAR, MNAR
-from .notices import SupportWarning, warn
+from .notices import HeavyWeightsWarning, SupportWarning, warn
 from .plan import Options, make_plan
 from .run import bind_propensities, views_of, walk_policies
 from .support import SupportThresholds
@@ -56,7 +56,7 @@ def check_support(
     Returns
     -------
     Support
-        Its ``warnings`` are also given as `SupportWarning`.
+        Its ``warnings`` are also given as `SupportWarning`, and where a few rows carry it, as `HeavyWeightsWarning`.
     """
     if isinstance(propensity, list | tuple):
         raise TypeError("'propensity' must be one propensity here, not a list; call check_support once for each.")
@@ -74,6 +74,8 @@ def check_support(
     support = support_of(plan.data, walked.tables, views.search, views.semi, views.complete)
     for text in support.warnings:
         warn(text, SupportWarning)
+    for text in support.heavy:
+        warn(text, HeavyWeightsWarning)
     return support
 
 

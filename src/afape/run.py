@@ -10,21 +10,25 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from .agents.policy import Policy
-from .arrays import Bools, Floats, every, unique_sets
+from .agents.policy import Policy, bind
+from .arrays import Bools, Floats, every, share_of_heaviest, unique_sets
 from .bootstrap import Replicates, run_bootstrap
 from .classifiers import column_means
 from .diagnostics.search import known_unsupported, supported_view
-from .diagnostics.sums import support_of
+from .diagnostics.sums import carried_by_few, label_suspected, support_of
 from .diagnostics.support import WEIGHT_COLUMNS, Support
+from .diagnostics.words import balance_words, leaning_words, normalizer_words
 from .estimators.bounds import BoundedReduction
-from .estimators.catalogue import Choice
+from .estimators.catalogue import METHODS, Choice
 from .estimators.estimate import Outcome
 from .estimators.reduction import Reduced
 from .imputation import completed_runs, completed_steps
 from .missingness import MNAR
 from .notices import (
+    AssumptionWarning,
+    BalanceWarning,
     ClippedWeightsWarning,
+    HeavyWeightsWarning,
     NormalizerWarning,
     PropensityFitWarning,
     SupportWarning,
@@ -58,7 +62,7 @@ __all__ = [
 Progress = Callable[[int, int], None]
 
 _PROBE_ROWS = 256  # rows by whose sets the form of the propensity is chosen
-_FAR_FROM_ONE = 0.1
+_OFF, _FAR_OFF = 0.1, 0.3  # distance of a mean weight from 1 that is told: beyond chance, and in any case
 
 
 def run(plan: Plan, policies: Mapping[str, Policy], progress: Progress | None = None) -> dict[str, Evaluation]:
@@ -67,6 +71,7 @@ def run(plan: Plan, policies: Mapping[str, Policy], progress: Progress | None = 
     _draw_imputations(plan)
     walked = walk_policies(plan, policies, steps.walked)
     propensities = bind_propensities(plan, walked.values())
+    _tell_assumption(plan, walked.values(), propensities)
     return {name: _evaluate(plan, name, policy, walked[name], propensities, steps) for name, policy in policies.items()}
 
 
@@ -246,8 +251,11 @@ def _evaluate(
     support = support_of(plan.data, walked.tables, views.search, views.semi, views.complete)
     support = replace(support, estimators=_weight_table(outcomes, [c.name for c in choices if _weighs_states(c)]))
     outcomes = _with_caveats(outcomes, choices, support, plan.thresholds.share)
+    support = _with_leaning(support, choices, plan)
     _tell(outcomes, choices, fitted, propensities, support)
-    judge, assumed, reasons = name_of(plan.classifier), repr(plan.missingness), propensities.reasons
+    _tell_weights(support, choices, plan)
+    judge, assumed = name_of(plan.classifier), repr(plan.missingness)
+    reasons = (*propensities.reasons, *_gap_of_nothing(plan, fitted, choices))
     return Evaluation(outcomes, support, name, judge, assumed, plan.confidence, reasons, tuple(choices))
 
 
@@ -351,7 +359,10 @@ def _weight_table(outcomes: dict[str, Outcome], names: list[str]) -> pd.DataFram
     for name in names:
         outcome = outcomes[name]
         steps = ", ".join(f"{v:.3f}" for v in outcome.normalizers)
-        lines.append((name, outcome.ess, outcome.normalizer, steps, outcome.largest_weight, outcome.clipped))
+        total = outcome.estimates.get("total")
+        known = total is not None and total.influence is not None
+        ten = share_of_heaviest(total.influence, total.cluster) if known else float("nan")  # type: ignore[union-attr, arg-type]
+        lines.append((name, outcome.ess, ten, outcome.normalizer, steps, outcome.largest_weight, outcome.clipped))
     return pd.DataFrame(lines, columns=WEIGHT_COLUMNS)
 
 
@@ -366,6 +377,65 @@ def _with_caveats(
             caveat = f"{share} rest on the imputation model alone: no row like theirs has what they want"
             out[choice.name] = replace(out[choice.name], caveat=caveat)
     return out
+
+
+def _tell_assumption(plan: Plan, walked: Iterable[Walked], propensities: Propensities) -> None:
+    """Warn where the label predicts what is recorded although the assumption says that it does not."""
+    data, given = plan.data, propensities.conditioning
+    wanted = np.any([w.wanted.any(axis=0) for w in walked], axis=0) & ~data.always_recorded
+    if given.label or not wanted.any() or len(data.classes) < 2:
+        return
+    if not isinstance(plan.missingness, MNAR) and not label_suspected(data, given, np.flatnonzero(wanted)):
+        return
+    from .diagnostics.implications import label_findings
+
+    names = [data.problem.group_names[g] for g in np.flatnonzero(wanted)]
+    if text := label_findings(data, plan.missingness, names):
+        warn(text, AssumptionWarning)
+
+
+def _gap_of_nothing(plan: Plan, fitted: Fitted, choices: list[Choice]) -> tuple[str, ...]:
+    """Compare the cost of acquiring nothing by the weights of a graph with the same by all rows, which needs no graph."""
+    hybrid = [c.key for c in choices if c.key is not None and c.method.view == "hybrid"]
+    if not hybrid or not plan.data.always_recorded[plan.data.problem.free].all():
+        return ()
+    from .agents.builtin import AcquireNone
+    from .diagnostics.gap import gap_between
+
+    view = fitted.views[hybrid[0]]
+    if view.refusal or view.unsupported or not view.adjust.any():
+        return ()
+    (nothing,) = walk_policies(plan, {"nothing": bind(AcquireNone(), plan.data.problem)}).values()
+    alone = replace(fitted, tables=nothing.tables, table=None, values={}, valued=())
+    weighted = METHODS["ipw-semi-miss"].reduce(alone.evidence(hybrid[0])).outcome(plan.data.identity, plan.confidence)
+    words, doubtful = gap_between(weighted, alone)
+    if doubtful:
+        warn(f"{words[0]} The records contradict the graph, or the propensity is wrong.", AssumptionWarning)
+    return words
+
+
+def _with_leaning(support: Support, choices: list[Choice], plan: Plan) -> Support:
+    """Add which estimators a few rows carry."""
+    lines, rows = support.estimators.to_dict("records"), int(support.views["rows_usable"].iloc[0])
+    unbiased = {c.name for c in choices if not c.method.biased}
+    heavy = [
+        line["estimator"]
+        for line in lines
+        if line["estimator"] in unbiased
+        and carried_by_few(plan.thresholds, len(plan.data), rows, line["ess"], line["ten_heaviest"])
+    ]
+    return replace(support, heavy=(*support.heavy, leaning_words(support.estimators, heavy))) if heavy else support
+
+
+def _tell_weights(support: Support, choices: list[Choice], plan: Plan) -> None:
+    """Warn of weights that rest on few rows, or that do not balance what is always recorded."""
+    if not any(_weighs_states(c) and not c.method.biased for c in choices):
+        return
+    if support.heavy:
+        warn(f"{' '.join(support.heavy)} See result.support.", HeavyWeightsWarning)
+    worst = support.balance["after"].abs().max() if len(support.balance) else 0.0
+    if worst > plan.thresholds.difference and (text := balance_words(support.balance, plan.thresholds.difference)):
+        warn(text, BalanceWarning)
 
 
 def _tell(
@@ -384,12 +454,8 @@ def _tell(
                 ClippedWeightsWarning,
             )
         off = abs(outcome.normalizer - 1)
-        if off > _FAR_FROM_ONE and off > 4 * outcome.normalizer_error:
-            warn(
-                f"{name}: the mean weight is {outcome.normalizer:.3g}, far from 1. Either the policy wants sets that "
-                "are hardly ever recorded, or the propensity model is wrong. See result.support.",
-                NormalizerWarning,
-            )
+        if off > _FAR_OFF or (off > _OFF and off > 3 * outcome.normalizer_error):
+            warn(normalizer_words(name, outcome.normalizer, outcome.normalizer_error), NormalizerWarning)
     if fitted.fallbacks:
         warn(
             f"Action values of {fitted.fallbacks} states and actions had no row like them to learn from in some fold, and "

@@ -15,11 +15,20 @@ from ..data import Retrospective
 from ..missingness import MAR, MCAR, MNAR, MGraph
 from ..nuisance.propensity.logistic import fit_logistic, flexible_design, logistic_design, score_test
 
-__all__ = ["Implication", "MissingnessCheck", "check_implications", "holm", "implications"]
+__all__ = [
+    "Implication",
+    "MissingnessCheck",
+    "advice_from",
+    "check_implications",
+    "holm",
+    "implications",
+    "label_findings",
+]
 
 _INDICATOR = "R_"
 _LEAST_ROWS = 20  # of the rarer kind, below which nothing is tested
 _TOLD = 0.05  # p-value above which words say that there is no difference to see
+_DOUBTED = 0.01  # adjusted p-value below which an evaluation warns
 _COLUMNS = ["recording", "of", "given", "rows", "statistic", "degrees", "odds_ratio", "p_value", "p_adjusted", "words"]
 
 
@@ -33,18 +42,19 @@ class Implication(NamedTuple):
     rows: tuple[str, ...]  # groups that a row must have recorded to be used
 
 
-def implications(graph: MGraph) -> Iterator[Implication]:
+def implications(graph: MGraph, about: str | None = None) -> Iterator[Implication]:
     """Independences of a graph that records can contradict, one by one.
 
     For an indicator R_a with parents Z, and any group, label or indicator V beside them: R_a is independent of V given Z in
     rows that have V and Z recorded, if the graph separates them given Z and these rows' indicators. A group whose
-    recording depends on its own value has none: these values are known only where it is recorded.
+    recording depends on its own value has none: these values are known only where it is recorded. ``about`` asks for one V
+    alone.
     """
     told: set[frozenset[str]] = set()
     parents = {r: {u for u, v in graph.directed if v == r} for r in graph.indicators}
     for node in graph.indicators:
         group = node.removeprefix(_INDICATOR)
-        for of in (*graph.variables, *graph.indicators):
+        for of in (*graph.variables, *graph.indicators) if about is None else (about,):
             pair = frozenset((node, of))
             if of in (group, node) or of in parents[node] or group in parents[node] or pair in told:
                 continue
@@ -62,14 +72,31 @@ def _separated(graph: MGraph, node: str, of: str, parents: dict[str, set[str]]) 
         rows = ({of} | given) & set(graph.missing)
         fixed = {_INDICATOR + g for g in rows}
         indicators = (parents[node] - values) - fixed
-        if group not in rows and of not in fixed | indicators:
-            if graph.separation(frozenset({node}), frozenset({of}), frozenset(given | indicators | fixed)):
-                names = (tuple(v for v in graph.variables if v in part) for part in (given, rows))
-                beside = tuple(sorted(r.removeprefix(_INDICATOR) for r in indicators))
-                in_order, needed = names
-                return Implication(group, of, in_order, beside, needed)
+        known = group not in rows and of not in fixed | indicators
+        if known and graph.separation(frozenset({node}), frozenset({of}), frozenset(given | indicators | fixed)):
+            in_order, needed = (tuple(v for v in graph.variables if v in part) for part in (given, rows))
+            beside = tuple(sorted(r.removeprefix(_INDICATOR) for r in indicators))
+            return Implication(group, of, in_order, beside, needed)
         given = given | set().union(*(parents[r] & values for r in fixed)) - {of}
     return None
+
+
+def label_findings(data: Retrospective, missingness: MCAR | MAR | MNAR, groups: Sequence[str]) -> str:
+    """Whether the label predicts the recording of these groups although it must not, and what follows; "" if not."""
+    if isinstance(missingness, MNAR):
+        found = [i for i in implications(missingness.graph_on(data), data.problem.label) if i.group in groups]
+    else:
+        given = tuple(missingness.given) if isinstance(missingness, MAR) else ()
+        found = [Implication(group, data.problem.label, given, (), ()) for group in groups]
+    table = check_implications(data, found)
+    if not (table["p_adjusted"] < _DOUBTED).any():
+        return ""
+    rejected = table[table["p_adjusted"] < _TOLD]
+    advice = " ".join(advice_from(missingness, data, rejected))
+    return (
+        f"The records contradict {missingness!r}: {'; '.join(rejected['words'])}. {advice} "
+        "afape.check_missingness tests all that it implies."
+    )
 
 
 def check_implications(data: Retrospective, found: Iterable[Implication]) -> pd.DataFrame:
@@ -148,13 +175,16 @@ def _odds_ratio(design: Floats, outcome: Bools, added: Floats) -> tuple[int, flo
 def _words(implication: Implication, column: str, odds_ratio: float, p_value: float, binary: bool) -> str:
     given = [*implication.given, *(f"whether {g} is recorded" for g in implication.beside)]
     listed = " and ".join([", ".join(given[:-1]), given[-1]] if len(given) > 1 else given)
-    of = column if column == implication.of or column.startswith(("whether", implication.of)) else f"{column} ({implication.of})"
+    of = (
+        column
+        if column == implication.of or column.startswith(("whether", implication.of))
+        else f"{column} ({implication.of})"
+    )
     unit = "" if binary else " per standard deviation"
     p = f"p = {p_value:.1g}" if p_value >= 1e-12 else "p < 1e-12"
-    return (
-        f"{of} {'predicts' if p_value < _TOLD else 'does not predict'} the recording of {implication.group}{f' given {listed}' if listed else ''}, "
-        f"odds ratio {odds_ratio:.2g}{unit}, {p}"
-    )
+    verb = "predicts" if p_value < _TOLD else "does not predict"
+    which = f"{implication.group} given {listed}" if listed else implication.group
+    return f"{of} {verb} the recording of {which}, odds ratio {odds_ratio:.2g}{unit}, {p}"
 
 
 @dataclass(frozen=True, eq=False)

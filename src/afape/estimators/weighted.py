@@ -178,13 +178,15 @@ class WeightedSums:
             for (target, value), influence in zip(values.items(), self._influence(directions), strict=True)
         }
         final, used = sums[:, :, STOP].sum(axis=1), weight > 0
+        mean_weight = np.zeros_like(self._mean)
+        mean_weight[:, STOP] = 1.0  # as a direction: the mean final weight
         cluster = None if data.cluster is None else data.cluster[used]
         before = mean_weight_before(self._mean)
         return Outcome(
             estimates,
             ess=effective_size(final[used], cluster),
             normalizer=float(before[-1]),
-            normalizer_error=standard_error(final[used] - final[used].mean(), cluster),
+            normalizer_error=standard_error(self._influence({"mean weight": mean_weight})[0], data.cluster),
             normalizers=tuple(float(b) for b in before),
             clipped=self.tally.clipped,
             largest_weight=self.tally.largest_weight,
