@@ -71,7 +71,7 @@ def check_support(
     plan = make_plan(data, None, missingness, options)
     (walked,) = walk_policies(plan, {"policy": bind(policy, data.problem)}).values()
     views = views_of(plan, bind_propensities(plan, [walked]), walked)
-    support = support_of(plan.data, walked.tables, views.search, views.semi, views.complete)
+    support = support_of(plan.data, walked.tables, views.search, views.semi, views.complete, views.undecided)
     for text in support.warnings:
         warn(text, SupportWarning)
     for text in support.heavy:

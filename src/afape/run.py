@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any
 
@@ -14,7 +14,7 @@ from .agents.policy import Policy, bind
 from .arrays import Bools, Floats, every, share_of_heaviest, unique_sets
 from .bootstrap import Replicates, run_bootstrap
 from .classifiers import column_means
-from .diagnostics.search import known_unsupported, supported_view
+from .diagnostics.search import known_unsupported, supported_view, wanted_enough
 from .diagnostics.sums import carried_by_few, label_suspected, support_of
 from .diagnostics.support import WEIGHT_COLUMNS, Support
 from .diagnostics.words import balance_words, leaning_words, normalizer_words
@@ -43,7 +43,7 @@ from .nuisance.values.known import KnownValues
 from .nuisance.weights import Propensities, View
 from .plan import Plan, name_of
 from .result import Evaluation
-from .support import SupportSearch
+from .support import SupportMap, SupportSearch
 from .walk import Ground, Tables, TableStore, WalkTable, run_costs, walk
 
 __all__ = [
@@ -180,6 +180,9 @@ class Views:
 
     by_key: dict[ViewKey, View]
     search: SupportSearch
+    undecided: SupportMap = field(
+        default_factory=SupportMap
+    )  # where too few rows tell whether a wanted set is supported
 
     @property
     def semi(self) -> View:
@@ -203,7 +206,16 @@ def views_of(plan: Plan, propensities: Propensities, walked: Walked) -> Views:
         views["sets", name] = _view(search, propensity, gaps, walked.wanted, walked.tables)
     for name, propensity in propensities.of_complete.items():
         views["complete rows", name] = _view(beyond, propensity, everything, everything[None], walked.tables)
-    return Views(views, search)
+    found = Views(views, search)
+    return replace(found, undecided=_undecided(search, found.semi, walked))
+
+
+def _undecided(search: SupportSearch, view: View, walked: Walked) -> SupportMap:
+    """Where too few rows tell whether what more than a negligible share of runs wants is supported."""
+    if view.refusal or not view.propensity.learned:
+        return SupportMap()
+    found = search.undecided(walked.wanted, view.adjust, view.unsupported)
+    return wanted_enough(view, found, search.data, walked.tables, search.thresholds.share) if found else found
 
 
 def _view(search: SupportSearch, propensity: BoundPropensity, adjust: Bools, wanted: Bools, tables: Tables) -> View:
@@ -248,7 +260,7 @@ def _evaluate(
         replicated = [c for c in choices if "imputations" not in c.method.needs]
         replicates = _replicates(plan, fitted, replicated, steps)
         outcomes |= replicates.added_to({c.name: outcomes[c.name] for c in replicated})
-    support = support_of(plan.data, walked.tables, views.search, views.semi, views.complete)
+    support = support_of(plan.data, walked.tables, views.search, views.semi, views.complete, views.undecided)
     support = replace(support, estimators=_weight_table(outcomes, [c.name for c in choices if _weighs_states(c)]))
     outcomes = _with_caveats(outcomes, choices, support, plan.thresholds.share)
     support = _with_leaning(support, choices, plan)

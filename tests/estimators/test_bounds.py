@@ -11,7 +11,13 @@ from worlds import WORLDS, ExactValues, World
 import afape
 
 EVERYTHING = afape.SupportThresholds(share=0.0)
-ignored = pytest.mark.filterwarnings("ignore::afape.SupportWarning", "ignore::afape.NormalizerWarning")
+ignored = pytest.mark.filterwarnings(
+    "ignore::afape.SupportWarning",
+    "ignore::afape.NormalizerWarning",
+    "ignore::afape.HeavyWeightsWarning",
+    "ignore::afape.BalanceWarning",
+    "ignore::afape.AssumptionWarning",
+)
 
 
 class Broken(World):

@@ -26,10 +26,10 @@ from ..missingness.assumptions import Conditioning
 from ..nuisance.propensity.logistic import flexible_design, score_test
 from ..nuisance.weights import View, WeightedStates
 from ..nuisance.worst_case import unsupported_edges
-from ..support import SupportSearch, SupportThresholds
+from ..support import SupportMap, SupportSearch, SupportThresholds
 from ..walk import FREE, WalkTable
 from .support import BALANCE_COLUMNS, HEAVIEST_COLUMNS, SET_COLUMNS, VIOLATION_COLUMNS, WEIGHT_COLUMNS, Support
-from .words import ThinSet, advice_on, findings_on, heavy_words, thin_words, violation_table
+from .words import ThinSet, advice_on, findings_on, heavy_words, thin_words, undecided_table, violation_table
 
 __all__ = ["SupportSums", "balance_of", "carried_by_few", "label_suspected", "support_of"]
 
@@ -358,12 +358,17 @@ def support_of(
     search: SupportSearch,
     semi: View,
     complete: View | None,
+    undecided: SupportMap,
 ) -> Support:
     """What the records support of a policy whose walk these tables are, in its semi-offline or hybrid view."""
     sums = SupportSums(data, search.thresholds, semi.adjust)
     for table in tables:
         sums.add(table, semi.weigh(table), semi)
-    return sums.result(semi, complete, search.columns)
+    support = sums.result(semi, complete, search.columns)
+    if not undecided:
+        return support
+    unclear, told = undecided_table(data, undecided, search.thresholds.healthy, search.columns)
+    return replace(support, undecided=unclear, warnings=(*support.warnings, *told))
 
 
 def label_suspected(data: Retrospective, given: Conditioning, groups: Ints) -> bool:

@@ -11,7 +11,8 @@ import pandas as pd
 from ..arrays import Bools, every
 from ..data import Retrospective
 from ..support import SupportMap, SupportThresholds, Violation
-from .support import VIOLATION_COLUMNS
+from ..support.regions import rows_needed
+from .support import UNDECIDED_COLUMNS, VIOLATION_COLUMNS
 
 __all__ = [
     "ThinSet",
@@ -23,6 +24,7 @@ __all__ = [
     "normalizer_words",
     "percent",
     "thin_words",
+    "undecided_table",
     "violation_table",
 ]
 
@@ -42,6 +44,22 @@ def violation_table(data: Retrospective, unsupported: SupportMap, columns: Seque
         for v in sorted((*unsupported.violations, *unsupported.minor), key=lambda v: -v.share)
     ]
     return pd.DataFrame(lines, columns=VIOLATION_COLUMNS)
+
+
+def undecided_table(
+    data: Retrospective, undecided: SupportMap, healthy: float, columns: Sequence[str]
+) -> tuple[pd.DataFrame, tuple[str, ...]]:
+    """One line per region in which too few rows tell whether a set can be recorded, and the same in words."""
+    lines, told = [], []
+    for v in sorted(undecided.violations, key=lambda v: -v.share):
+        rows, place, needed = int(v.rows.sum()), v.where(columns), rows_needed(v.n_recorded, healthy)
+        lines.append((v.name(data), place, rows, v.n_recorded, needed, v.share))
+        told.append(
+            f"{v.name(data)!r} is recorded in {v.n_recorded} of {rows} rows with {place}, where {percent(v.share)} of runs want "
+            f"it, and more often beside them. Fewer than {needed} rows are there: not testable whether it can be "
+            "recorded. Estimates take it as recorded there by chance."
+        )
+    return pd.DataFrame(lines, columns=UNDECIDED_COLUMNS), tuple(told[:_TOLD])
 
 
 def percent(share: float) -> str:

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from copy import copy
 from dataclasses import dataclass
-from itertools import combinations
+from itertools import combinations, product
 from typing import Literal, NamedTuple
 
 import numpy as np
@@ -12,7 +13,7 @@ from scipy.special import bdtr, bdtrc
 from ..arrays import Bools, Floats, Ints
 from .thresholds import SupportThresholds
 
-__all__ = ["Region", "RegionScan", "Term"]
+__all__ = ["Region", "RegionScan", "Slant", "Term", "rows_needed"]
 
 _CONTRADICTED = 4e-3  # level at which the rows of one given region contradict a healthy probability
 _COMPATIBLE = 1e-3  # level at which they contradict one below the threshold
@@ -24,6 +25,10 @@ _SEEDS = 3  # boxes of a pair of columns that are refined
 _MILDER = (1.0, 0.25)  # how much a recorded row counts against a box while its sides move
 _PAIRS = 400  # pairs of columns searched at most
 _MOST_REGIONS = 8
+_ROUNDS = 4  # times that a direction is fitted again, to the rows around what it found
+_TURNS = (0.4, 0.15, 0.05)  # by how much of its length a direction is turned towards each column
+_WORTH = 1.2  # by how much more a slanted region must explain than a box
+_FITTED_ROWS = 20_000  # rows to which a direction is fitted, at most
 
 
 class Term(NamedTuple):
@@ -34,11 +39,20 @@ class Term(NamedTuple):
     high: float
 
 
+class Slant(NamedTuple):
+    """``low <= sum of weights times columns < high``."""
+
+    columns: tuple[int, ...]
+    weights: tuple[float, ...]
+    low: float
+    high: float
+
+
 @dataclass(frozen=True, eq=False)
 class Region:
-    """A box in X_o; no terms mean all rows."""
+    """A box in X_o, or one side of a slanted line; no terms mean all rows."""
 
-    terms: tuple[Term, ...]
+    terms: tuple[Term | Slant, ...]
     rows: Bools  # (n,)
     n_rows: int
     n_recorded: int
@@ -63,8 +77,9 @@ class RegionScan:
       judged by the full correction; a box with edges stands out from them.
 
     All intervals of each column are searched, to the row, and boxes of two columns on a grid and then to the row;
-    a third column is added where it helps. A region of another shape, such as one side of a slanted line, is found in
-    part: what is called unsupported is then less than what is.
+    a third column is added where it helps. Then intervals of linear scores: the direction in which recording grows, by
+    least squares over all rows and again over the rows around what it found, turned towards each column as long as that
+    finds more. A region of another shape is found in part: what is called unsupported is then less than what is.
 
     Parameters
     ----------
@@ -74,10 +89,21 @@ class RegionScan:
         Which probabilities are healthy, and which too small.
     units : ndarray of int, optional
         Rows that belong together; the tests then hold for clusters as well, which sees less where these are large.
+    healthy : float, optional
+        The probability that a region has to contradict, in place of that of the thresholds. A region is then compared with
+        what is recorded around it alone.
     """
 
-    def __init__(self, columns: Floats, thresholds: SupportThresholds, units: Ints | None = None) -> None:
+    def __init__(
+        self,
+        columns: Floats,
+        thresholds: SupportThresholds,
+        units: Ints | None = None,
+        healthy: float | None = None,
+    ) -> None:
         self.units = units
+        self.healthy = thresholds.healthy if healthy is None else healthy
+        self.floor = thresholds.healthy if healthy is None else 0.0  # least rate that a region is compared with
         self.known = np.asarray(~np.isnan(columns).any(axis=1))
         spread = [j for j in range(columns.shape[1]) if len(np.unique(columns[self.known, j])) > 1]
         self.columns, self.place, self.thresholds = columns[:, spread], spread, thresholds
@@ -89,15 +115,19 @@ class RegionScan:
         self.edges = [_bin_edges(self.columns[self.known, j], u) for j, u in enumerate(levels)]
         self.codes = [np.searchsorted(e, self.columns[:, j], side="right") for j, e in enumerate(self.edges)]
         # log of the likelihood ratio of too small to healthy: what a row without, and one with the set, adds
-        small, healthy = thresholds.propensity, thresholds.healthy
+        small, healthy = thresholds.propensity, self.healthy
         self.gain = float(np.log((1 - small) / (1 - healthy)))
         self.loss = float(np.log(healthy / max(small, 1e-12)))
         self.need = self._needed(n)
+        self.centre, self.scale = np.zeros(p), np.ones(p)
+        if p:
+            self.centre, self.scale = (np.asarray(f(self.columns[self.known], axis=0)) for f in (np.mean, np.std))
+        self.slope = np.zeros(0)  # weights of the last column, where it is a score of the others
         self.clean = True  # whether the last search saw no box that could be one, corrected or not
 
     def _needed(self, n: int) -> Ints:
         """How many rows a region with k = 0, 1, ... recorded ones needs; as long as n rows are enough."""
-        small, healthy = self.thresholds.propensity, self.thresholds.healthy
+        small, healthy = self.thresholds.propensity, self.healthy
         k = np.arange(int(n * small + 6 * np.sqrt(n * small)) + 20)
         low, high = k.copy(), np.full(len(k), n + 1)
         while (high - low > 1).any():  # both tests are monotone in the number of rows
@@ -128,7 +158,7 @@ class RegionScan:
         n, k = int(among.sum()), int((recorded & among).sum())
         if n == 0 or len(self.need) == 0 or n < self.need[0]:
             return None
-        if self.violates(n, k) and self._in_clusters(among, recorded, self.thresholds.healthy, 1.0):
+        if self.violates(n, k) and self._in_clusters(among, recorded, self.healthy, 1.0):
             self.clean = False
             return Region((), among.copy(), n, k)
         boxes: list[tuple[float, dict[int, _Interval]]] = []
@@ -136,10 +166,85 @@ class RegionScan:
             boxes += [(self._score(i), {j: i}) for i in self._intervals(j, recorded, among)]
         if not any(self._passes(box, recorded, among) for _, box in boxes):
             boxes += self._pairs(recorded, among)
-        for _, box in sorted(boxes, key=lambda b: -b[0]):
-            if self._passes(box, recorded, among):
-                return self._region(box, recorded, among)
-        return None
+        found = sorted((b for b in boxes if self._passes(b[1], recorded, among)), key=lambda b: -b[0])
+        slanted = self._slanted(recorded, among, _WORTH * found[0][0] if found else 0.0)
+        if slanted is not None:
+            return slanted
+        return self._region(found[0][1], recorded, among) if found else None
+
+    def _slanted(self, recorded: Bools, among: Bools, worth: float) -> Region | None:
+        """The best interval of a linear score, if it explains more than this."""
+        p = len(self.order)
+        if p < 2:
+            return None
+        direction, best = self._direction(recorded, among), (0.0, np.zeros(p))
+        for _ in range(_ROUNDS):
+            score, interval = self._along(direction)._longest(recorded, among)
+            if score > best[0]:
+                best = score, direction
+            if interval is None or score < 0.4 * self.gain * self.need[0]:
+                break
+            direction = self._direction(recorded, self._along(direction)._around(interval, among))
+        if best[0] < max(worth / 2, 0.4 * self.gain * self.need[0]):
+            return None
+        scan = self._along(self._turned(best, recorded, among))
+        score, interval = scan._longest(recorded, among)
+        if interval is None or score <= worth:
+            return None
+        passes = scan._passes({p: interval}, recorded, among)
+        self.clean &= scan.clean
+        return scan._region({p: interval}, recorded, among) if passes else None
+
+    def _direction(self, recorded: Bools, among: Bools) -> Floats:
+        """Direction in standardised columns in which recording grows, by least squares."""
+        rows = np.flatnonzero(among)
+        rows = rows[np.linspace(0, len(rows) - 1, min(len(rows), _FITTED_ROWS)).astype(np.intp)]
+        z = (self.columns[rows] - self.centre) / self.scale
+        z = np.clip(z - z.mean(axis=0), -4.0, 4.0)
+        moments = z.T @ z + 1e-3 * len(rows) * np.eye(z.shape[1])
+        found = np.linalg.solve(moments, z.T @ (recorded[rows] - recorded[rows].mean()))
+        return np.asarray(found / max(float(np.linalg.norm(found)), 1e-300))
+
+    def _turned(self, best: tuple[float, Floats], recorded: Bools, among: Bools) -> Floats:
+        """The direction, turned towards each column as long as that finds more; small weights are left out."""
+        score, direction = best
+        for turn in _TURNS:
+            for j, sign in product(range(len(direction)), (1.0, -1.0)):
+                other = direction + sign * turn * np.eye(len(direction))[j]
+                other /= np.linalg.norm(other)
+                found = self._along(other)._longest(recorded, among)[0]
+                if found > score:
+                    score, direction = found, other
+        simple = np.where(np.abs(direction) < 0.1 * np.abs(direction).max(), 0.0, direction)
+        return simple if self._along(simple)._longest(recorded, among)[0] >= 0.95 * score else direction
+
+    def _along(self, direction: Floats) -> RegionScan:
+        """The same search with one column more: the score in this direction, in round weights of the original columns."""
+        weights = direction / self.scale
+        weights = np.array([float(f"{w:.2g}") for w in weights / np.abs(weights).max()])
+        scan, p = copy(self), len(self.order)
+        score = self.columns @ weights
+        scan.columns = np.column_stack([self.columns, score])
+        scan.order = [*self.order, np.argsort(score, kind="stable")]
+        scan.continuous, scan.slope = [*self.continuous, True], weights
+        scan.tries = [*self.tries, _INTERVALS**2 * _choices(p, 2) / (p + 1)]
+        scan.clean = True
+        return scan
+
+    def _longest(self, recorded: Bools, among: Bools) -> tuple[float, _Interval | None]:
+        """The interval of the last column that explains most."""
+        found = self._intervals(len(self.order) - 1, recorded, among, every=True)
+        best = max(found, key=self._score, default=None)
+        return (0.0, None) if best is None else (self._score(best), best)
+
+    def _around(self, interval: _Interval, among: Bools) -> Bools:
+        """Rows in the interval of the last column, and as many again on each side."""
+        order = self.order[-1][among[self.order[-1]]]
+        x = self.columns[order, -1]
+        first, last = np.searchsorted(x, interval.low, side="right"), np.searchsorted(x, interval.high, side="left")
+        near = np.zeros(len(among), dtype=bool)
+        near[order[max(2 * first - last, 0) : 2 * last - first]] = True
+        return near
 
     def _score(self, interval: _Interval) -> float:
         return self.gain * interval.n - self.loss * interval.k
@@ -181,7 +286,7 @@ class RegionScan:
         beside = [self._beside(j, interval, self._inside(box, among, skip=j), recorded) for j, interval in box.items()]
         rate = min((r for sides in beside for r in sides), default=0.0)
         tries = float(np.prod([self.tries[j] for j in box])) * _choices(len(self.order), len(box))
-        healthy = max(rate, self.thresholds.healthy)
+        healthy = max(rate, self.floor)
         return bool(bdtr(k, n, healthy) * tries <= _SEARCHED) and self._in_clusters(inside, recorded, healthy, tries)
 
     def _in_clusters(self, inside: Bools, recorded: Bools, healthy: float, tries: float) -> bool:
@@ -192,7 +297,7 @@ class RegionScan:
         if self.units is None:
             return True
         n, k = len(np.unique(self.units[inside])), len(np.unique(self.units[inside & recorded]))
-        contradicted = bdtr(k, n, self.thresholds.healthy) <= _CONTRADICTED
+        contradicted = bdtr(k, n, self.healthy) <= _CONTRADICTED
         return bool(contradicted and bdtr(k, n, healthy) * tries <= max(_SEARCHED, _CONTRADICTED * (tries == 1.0)))
 
     def _beside(self, j: int, interval: _Interval, inside: Bools, recorded: Bools) -> list[float]:
@@ -306,14 +411,21 @@ class RegionScan:
         return self._score(whole), open_sides or box
 
     def _region(self, box: dict[int, _Interval], recorded: Bools, among: Bools) -> Region:
-        terms = []
+        terms: list[Term | Slant] = []
         rows = among.copy()
         for j, interval in sorted(box.items()):
             term = self._term(j, interval, recorded, self._inside(box, among, skip=j))
             column = self.columns[:, j]
             rows &= (column >= term.low) & (column < term.high)
-            terms.append(Term(self.place[j], term.low, term.high))
+            terms.append(self._placed(term))
         return Region(tuple(terms), rows, int(rows.sum()), int((recorded & rows).sum()))
+
+    def _placed(self, term: Term) -> Term | Slant:
+        """The term with places among all columns."""
+        if term.column < len(self.place):
+            return Term(self.place[term.column], term.low, term.high)
+        used = np.flatnonzero(self.slope)
+        return Slant(tuple(self.place[j] for j in used), tuple(float(w) for w in self.slope[used]), term.low, term.high)
 
     def _term(self, j: int, interval: _Interval, recorded: Bools, inside: Bools) -> Term:
         """Where the interval begins and ends, in words that a person would use.
@@ -337,6 +449,14 @@ class RegionScan:
         low = -np.inf if first == 0 else _between(x[first - 1], x[first])
         high = np.inf if last == len(x) else _between(x[last - 1], x[last])
         return Term(j, low, high)
+
+
+def rows_needed(n_recorded: int, healthy: float) -> int:
+    """How many rows a region with so many recorded ones must have to contradict a healthy probability."""
+    n = n_recorded + 1
+    while bdtr(n_recorded, n, healthy) > _CONTRADICTED:
+        n += 1
+    return n
 
 
 def _bin_edges(x: Floats, levels: Floats) -> Floats:
