@@ -242,9 +242,12 @@ def advice_from(missingness: MCAR | MAR | MNAR, data: Retrospective, rejected: p
         return (f"Draw {'; '.join(edges)}.",) if edges else ()
     groups = [g for g in of if g in names]
     add = [g for g in groups if data.always_recorded[names.index(g)]]
-    if add or label in of:
-        depends = " and ".join([*map(repr, add), *([f"the label {label!r}"] if label in of else [])])
-        return (f"Recording depends on {depends}: say {_call(missingness, add, label in of)}, and check again.",)
+    if add:  # what they tell of the label, or of values, may explain the rest
+        return (
+            f"Recording depends on {' and '.join(map(repr, add))}: say {_call(missingness, add, False)}, and check again.",
+        )
+    if label in of:
+        return (f"Recording depends on the label {label!r}: say {_call(missingness, [], True)}, and check again.",)
     if not edges:
         return ()
     return (f"What has gaps itself cannot be given: draw a graph for afape.MNAR(graph=...) with {'; '.join(edges)}.",)

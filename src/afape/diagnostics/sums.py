@@ -8,7 +8,7 @@ from itertools import combinations
 
 import numpy as np
 import pandas as pd
-from scipy.special import chdtrc
+from scipy.special import chdtrc, stdtr
 
 from ..arrays import (
     Bools,
@@ -413,8 +413,12 @@ def balance_of(data: Retrospective, view: View, sets: Mapping[str, Bools]) -> pd
         spread = np.where(spread > 1e-12 * (1 + np.abs(mean)), spread, np.inf)  # what does not vary does not differ
         x = values[has]
         before, after = (x.mean(axis=0) - mean) / spread, (weight @ x / weight.sum() - mean) / spread
-        error = np.sqrt(weight**2 @ (x - mean) ** 2) / weight.sum() / spread
-        lines += zip([name] * len(names), names, before, after, error, strict=True)
+        terms = (weight[:, None] * (x - mean)) ** 2
+        error = np.sqrt(terms.sum(axis=0)) / weight.sum() / spread
+        # As uncertain as the error of so many rows; see Estimate.degrees_of_freedom.
+        freedom = terms.sum(axis=0) ** 2 / np.maximum((terms**2).sum(axis=0), 1e-300)
+        p_value = 2 * stdtr(np.maximum(freedom, 1.0), -np.abs(after) / np.maximum(error, 1e-300))
+        lines += zip([name] * len(names), names, before, after, error, p_value, strict=True)
     table = pd.DataFrame(lines, columns=BALANCE_COLUMNS)
     worst = np.argsort(-table["after"].abs().to_numpy(dtype=float), kind="stable")
     return table.iloc[worst].reset_index(drop=True)

@@ -24,7 +24,7 @@ SET_COLUMNS = [
 VIOLATION_COLUMNS = ["set", "where", "rows", "rows_recorded", "unsupported"]
 WEIGHT_COLUMNS = ["estimator", "ess", "ten_heaviest", "normalizer", "normalizers", "largest_weight", "clipped"]
 HEAVIEST_COLUMNS = ["row", "set", "weight", "share"]
-BALANCE_COLUMNS = ["set", "column", "before", "after", "std_error"]
+BALANCE_COLUMNS = ["set", "column", "before", "after", "std_error", "p_value"]
 UNDECIDED_COLUMNS = ["set", "where", "rows", "rows_recorded", "rows_needed", "wanted"]
 
 
@@ -62,7 +62,8 @@ class Support:
         The ten rows (positions in the data) and sets of largest weight, and their shares in the squared weights.
     balance : DataFrame
         Of each wanted set and each column that is always recorded, label included, worst first: by how many standard
-        deviations rows that have the set differ from all rows, before and after weighting.
+        deviations rows that have the set differ from all rows, before and after weighting, and how probable so large a
+        difference after weighting is by chance.
     undecided : DataFrame
         Sets that are hardly recorded in a region beside which they are, where too few rows tell whether they could be:
         ``rows_needed`` is how many would. Estimates take these regions as supported.

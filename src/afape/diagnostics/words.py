@@ -29,6 +29,7 @@ __all__ = [
 ]
 
 _TOLD = 4  # violations told in one warning
+_CHANCE = 1e-3  # a difference that is less probable than this by chance is told
 
 
 def violation_table(data: Retrospective, unsupported: SupportMap, columns: Sequence[str]) -> pd.DataFrame:
@@ -163,7 +164,7 @@ def leaning_words(estimators: pd.DataFrame, heavy: Sequence[str]) -> str:
 def balance_words(balance: pd.DataFrame, limit: float) -> str:
     """Columns in which weighted rows still differ from all rows by more than chance; "" where there are none."""
     after = balance["after"].abs()
-    worse = balance[(after > limit) & (after > 3 * balance["std_error"])]
+    worse = balance[(after > limit) & (balance["p_value"] < _CHANCE)]
     if len(worse) == 0:
         return ""
     told = "; ".join(

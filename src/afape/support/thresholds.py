@@ -40,7 +40,7 @@ class SupportThresholds:
         Warn where the weighted rows of an estimate are worth fewer rows than this, and than a fiftieth of all rows.
     difference : float
         Warn where weighted rows differ from all rows by more than this many standard deviations in something that is
-        always recorded, and by more than three standard errors.
+        always recorded, and by more than chance explains (p < 0.001).
     """
 
     propensity: float = 1e-3
