@@ -199,7 +199,7 @@ class SupportSums:
         violations = pd.DataFrame(columns=VIOLATION_COLUMNS)
         warnings: tuple[str, ...] = ()
         advice: tuple[str, ...] = ()
-        thin = self._thin(sets, keys)
+        thin = self._thin(sets, keys, found)
         if semi.refusal or unsupported or found or found.minor or thin:
             violations = violation_table(data, found, columns)
             refused = (f"No estimate: {semi.refusal}.",) if semi.refusal else ()
@@ -257,12 +257,14 @@ class SupportSums:
         ended = np.concatenate([[0.0], np.cumsum(self.ending)[:-1]])
         return np.asarray(np.maximum(self.arriving + ended, 1e-300))
 
-    def _thin(self, sets: pd.DataFrame, keys: list[bytes]) -> list[tuple[str, ThinSet]]:
+    def _thin(self, sets: pd.DataFrame, keys: list[bytes], known: SupportMap) -> list[tuple[str, ThinSet]]:
         """Sets that enough runs want, and that too few rows, or a few heavy ones, represent."""
-        limits, told = self.thresholds, []
+        limits: SupportThresholds = self.thresholds
+        told: list[tuple[str, ThinSet]] = []
         for line, key in zip(sets.to_dict("records"), keys, strict=True):
             rows, found = line["rows_wanting"], self.sets[key]
-            if line["wanted"] < limits.wanted or line["rows_recorded"] == 0 or line["set"].startswith("("):
+            told_already = line["rows_recorded"] == 0 or (rows == 0 and bool(known))
+            if line["wanted"] < limits.wanted or told_already or line["set"].startswith("("):
                 continue
             heavy, small = found.heaviest / max(found.weight, 1e-300), found.small / max(found.asked, 1)
             thin = ThinSet(line["set"], line["wanted"], rows, line["ess"], heavy, small)

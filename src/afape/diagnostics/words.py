@@ -57,10 +57,15 @@ def undecided_table(
         lines.append((v.name(data), place, rows, v.n_recorded, needed, v.share))
         told.append(
             f"{v.name(data)!r} is recorded in {v.n_recorded} of {rows} rows with {place}, where {percent(v.share)} of runs want "
-            f"it, and more often beside them. Fewer than {needed} rows are there: not testable whether it can be "
-            "recorded. Estimates take it as recorded there by chance."
+            f"it, and more often beside them. {_unclear(rows, needed)} Estimates take it as recorded there by chance."
         )
     return pd.DataFrame(lines, columns=UNDECIDED_COLUMNS), tuple(told[:_TOLD])
+
+
+def _unclear(rows: int, needed: int) -> str:
+    if rows < needed:
+        return f"Fewer than {needed} rows are there: not testable whether it can be recorded."
+    return "Whether it can be recorded there is not decided."
 
 
 def percent(share: float) -> str:

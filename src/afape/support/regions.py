@@ -27,6 +27,7 @@ _PAIRS = 400  # pairs of columns searched at most
 _MOST_REGIONS = 8
 _ROUNDS = 4  # times that a direction is fitted again, to the rows around what it found
 _TURNS = (0.4, 0.15, 0.05)  # by how much of its length a direction is turned towards each column
+_PROMISING = 0.2  # of what a region must explain: a direction that explains less is not turned
 _WORTH = 1.2  # by how much more a slanted region must explain than a box
 _FITTED_ROWS = 20_000  # rows to which a direction is fitted, at most
 
@@ -120,8 +121,10 @@ class RegionScan:
         self.loss = float(np.log(healthy / max(small, 1e-12)))
         self.need = self._needed(n)
         self.centre, self.scale = np.zeros(p), np.ones(p)
-        if p:
-            self.centre, self.scale = (np.asarray(f(self.columns[self.known], axis=0)) for f in (np.mean, np.std))
+        if p:  # quartiles: no unit is too large or too small for them
+            x = self.columns[self.known]
+            low, self.centre, high = np.quantile(x, [0.25, 0.5, 0.75], axis=0)
+            self.scale = np.where(high > low, high - low, x.max(axis=0) - x.min(axis=0))
         self.slope = np.zeros(0)  # weights of the last column, where it is a score of the others
         self.clean = True  # whether the last search saw no box that could be one, corrected or not
 
@@ -178,14 +181,15 @@ class RegionScan:
         if p < 2:
             return None
         direction, best = self._direction(recorded, among), (0.0, np.zeros(p))
-        for _ in range(_ROUNDS):
+        for _ in range(_ROUNDS if direction.any() else 0):
             score, interval = self._along(direction)._longest(recorded, among)
             if score > best[0]:
                 best = score, direction
-            if interval is None or score < 0.4 * self.gain * self.need[0]:
+            if interval is None:
                 break
-            direction = self._direction(recorded, self._along(direction)._around(interval, among))
-        if best[0] < max(worth / 2, 0.4 * self.gain * self.need[0]):
+            turned = self._direction(recorded, self._along(direction)._around(interval, among))
+            direction = turned if turned.any() else direction
+        if best[0] < max(worth / 2, _PROMISING * self.gain * self.need[0]):
             return None
         scan = self._along(self._turned(best, recorded, among))
         score, interval = scan._longest(recorded, among)
@@ -199,11 +203,11 @@ class RegionScan:
         """Direction in standardised columns in which recording grows, by least squares."""
         rows = np.flatnonzero(among)
         rows = rows[np.linspace(0, len(rows) - 1, min(len(rows), _FITTED_ROWS)).astype(np.intp)]
-        z = (self.columns[rows] - self.centre) / self.scale
-        z = np.clip(z - z.mean(axis=0), -4.0, 4.0)
+        z = np.clip((self.columns[rows] - self.centre) / self.scale, -4.0, 4.0)
+        z = z - z.mean(axis=0)
         moments = z.T @ z + 1e-3 * len(rows) * np.eye(z.shape[1])
         found = np.linalg.solve(moments, z.T @ (recorded[rows] - recorded[rows].mean()))
-        return np.asarray(found / max(float(np.linalg.norm(found)), 1e-300))
+        return np.asarray(found / max(float(np.linalg.norm(found)), 1e-12))
 
     def _turned(self, best: tuple[float, Floats], recorded: Bools, among: Bools) -> Floats:
         """The direction, turned towards each column as long as that finds more; small weights are left out."""
@@ -215,7 +219,7 @@ class RegionScan:
                 found = self._along(other)._longest(recorded, among)[0]
                 if found > score:
                     score, direction = found, other
-        simple = np.where(np.abs(direction) < 0.1 * np.abs(direction).max(), 0.0, direction)
+        simple = np.where(np.abs(direction) < 0.25 * np.abs(direction).max(), 0.0, direction)
         return simple if self._along(simple)._longest(recorded, among)[0] >= 0.95 * score else direction
 
     def _along(self, direction: Floats) -> RegionScan:
