@@ -360,7 +360,7 @@ def support_of(
     search: SupportSearch,
     semi: View,
     complete: View | None,
-    undecided: SupportMap,
+    undecided: SupportMap | None = None,
 ) -> Support:
     """What the records support of a policy whose walk these tables are, in its semi-offline or hybrid view."""
     sums = SupportSums(data, search.thresholds, semi.adjust)

@@ -25,10 +25,11 @@ _SEEDS = 3  # boxes of a pair of columns that are refined
 _MILDER = (1.0, 0.25)  # how much a recorded row counts against a box while its sides move
 _PAIRS = 400  # pairs of columns searched at most
 _MOST_REGIONS = 8
-_ROUNDS = 4  # times that a direction is fitted again, to the rows around what it found
+_ROUNDS = 3  # times that a direction is fitted again, to the rows around what it found
 _TURNS = (0.4, 0.15, 0.05)  # by how much of its length a direction is turned towards each column
-_PROMISING = 0.2  # of what a region must explain: a direction that explains less is not turned
+_PROMISING = 0.3  # of what a region must explain: a direction that explains less is not turned
 _WORTH = 1.2  # by how much more a slanted region must explain than a box
+_GAPS = 12  # recorded rows in an interval of a score, at most
 _FITTED_ROWS = 20_000  # rows to which a direction is fitted, at most
 
 
@@ -178,7 +179,7 @@ class RegionScan:
     def _slanted(self, recorded: Bools, among: Bools, worth: float) -> Region | None:
         """The best interval of a linear score, if it explains more than this."""
         p = len(self.order)
-        if p < 2:
+        if p < 2 or self.floor == 0:  # where even boxes leave it undecided, a line through so few rows says nothing
             return None
         direction, best = self._direction(recorded, among), (0.0, np.zeros(p))
         for _ in range(_ROUNDS if direction.any() else 0):
@@ -191,7 +192,7 @@ class RegionScan:
             direction = turned if turned.any() else direction
         if best[0] < max(worth / 2, _PROMISING * self.gain * self.need[0]):
             return None
-        scan = self._along(self._turned(best, recorded, among))
+        scan = self._along(self._turned(best[1], recorded, among))
         score, interval = scan._longest(recorded, among)
         if interval is None or score <= worth:
             return None
@@ -209,18 +210,21 @@ class RegionScan:
         found = np.linalg.solve(moments, z.T @ (recorded[rows] - recorded[rows].mean()))
         return np.asarray(found / max(float(np.linalg.norm(found)), 1e-12))
 
-    def _turned(self, best: tuple[float, Floats], recorded: Bools, among: Bools) -> Floats:
+    def _turned(self, direction: Floats, recorded: Bools, among: Bools) -> Floats:
         """The direction, turned towards each column as long as that finds more; small weights are left out."""
-        score, direction = best
+        scan = self._along(direction)
+        score, interval = scan._longest(recorded, among)
+        assert interval is not None
+        near = scan._around(interval, among)  # rows far away have no say in where the edge is
+        score = scan._longest(recorded, near)[0]
         for turn in _TURNS:
             for j, sign in product(range(len(direction)), (1.0, -1.0)):
                 other = direction + sign * turn * np.eye(len(direction))[j]
-                other /= np.linalg.norm(other)
-                found = self._along(other)._longest(recorded, among)[0]
+                found = self._along(other / np.linalg.norm(other))._longest(recorded, near)[0]
                 if found > score:
-                    score, direction = found, other
+                    score, direction = found, other / np.linalg.norm(other)
         simple = np.where(np.abs(direction) < 0.25 * np.abs(direction).max(), 0.0, direction)
-        return simple if self._along(simple)._longest(recorded, among)[0] >= 0.95 * score else direction
+        return simple if self._along(simple)._longest(recorded, near)[0] >= 0.95 * score else direction
 
     def _along(self, direction: Floats) -> RegionScan:
         """The same search with one column more: the score in this direction, in round weights of the original columns."""
@@ -237,7 +241,7 @@ class RegionScan:
 
     def _longest(self, recorded: Bools, among: Bools) -> tuple[float, _Interval | None]:
         """The interval of the last column that explains most."""
-        found = self._intervals(len(self.order) - 1, recorded, among, every=True)
+        found = self._intervals(len(self.order) - 1, recorded, among, every=True, most=_GAPS)
         best = max(found, key=self._score, default=None)
         return (0.0, None) if best is None else (self._score(best), best)
 
@@ -253,7 +257,9 @@ class RegionScan:
     def _score(self, interval: _Interval) -> float:
         return self.gain * interval.n - self.loss * interval.k
 
-    def _intervals(self, j: int, recorded: Bools, inside: Bools, every: bool = False) -> list[_Interval]:
+    def _intervals(
+        self, j: int, recorded: Bools, inside: Bools, every: bool = False, most: int | None = None
+    ) -> list[_Interval]:
         """For k = 0, 1, ... the longest interval of column j with k recorded rows, if long enough."""
         order = self.order[j][inside[self.order[j]]]
         x, have = self.columns[order, j], recorded[order]
@@ -261,7 +267,7 @@ class RegionScan:
         first, last = np.searchsorted(x, ends, side="right"), np.searchsorted(x, ends, side="left")
         count = np.concatenate([[0], np.cumsum(have)])
         out = []
-        for gap in range(min(len(self.need), len(ends) - 1)):
+        for gap in range(min(len(self.need), len(ends) - 1, most or len(ends))):
             length = last[gap + 1 :] - first[: len(first) - gap - 1]
             a = int(length.argmax())
             b = a + gap + 1
