@@ -25,12 +25,13 @@ _SEEDS = 3  # boxes of a pair of columns that are refined
 _MILDER = (1.0, 0.25)  # how much a recorded row counts against a box while its sides move
 _PAIRS = 400  # pairs of columns searched at most
 _MOST_REGIONS = 8
-_ROUNDS = 3  # times that a direction is fitted again, to the rows around what it found
+_ANGLES, _FANS = 8, 15  # directions of each pair of continuous columns, and pairs at most, to start from
 _TURNS = (0.4, 0.15, 0.05)  # by how much of its length a direction is turned towards each column
 _PROMISING = 0.3  # of what a region must explain: a direction that explains less is not turned
 _WORTH = 1.2  # by how much more a slanted region must explain than a box
+_NEAR = 5  # how many times its width around an interval is looked at while its direction is turned
 _GAPS = 12  # recorded rows in an interval of a score, at most
-_FITTED_ROWS = 20_000  # rows to which a direction is fitted, at most
+_FITTED_ROWS = 5_000  # rows in which directions to start from are compared, at most
 
 
 class Term(NamedTuple):
@@ -80,8 +81,8 @@ class RegionScan:
 
     All intervals of each column are searched, to the row, and boxes of two columns on a grid and then to the row;
     a third column is added where it helps. Then intervals of linear scores: the direction in which recording grows, by
-    least squares over all rows and again over the rows around what it found, turned towards each column as long as that
-    finds more. A region of another shape is found in part: what is called unsupported is then less than what is.
+    least squares, and a fan of directions for every pair of continuous columns; the best are turned towards each column as
+    long as that finds more. A region of another shape is found in part: what is called unsupported is then less than what is.
 
     Parameters
     ----------
@@ -181,18 +182,13 @@ class RegionScan:
         p = len(self.order)
         if p < 2 or self.floor == 0:  # where even boxes leave it undecided, a line through so few rows says nothing
             return None
-        direction, best = self._direction(recorded, among), (0.0, np.zeros(p))
-        for _ in range(_ROUNDS if direction.any() else 0):
-            score, interval = self._along(direction)._longest(recorded, among)
-            if score > best[0]:
-                best = score, direction
-            if interval is None:
-                break
-            turned = self._direction(recorded, self._along(direction)._around(interval, among))
-            direction = turned if turned.any() else direction
-        if best[0] < max(worth / 2, _PROMISING * self.gain * self.need[0]):
+        start = max(
+            self._starts(recorded, among), key=lambda d: self._along(d)._longest(recorded, among)[0], default=None
+        )
+        least = max(worth / 2, _PROMISING * self.gain * self.need[0])
+        if start is None or self._along(start)._longest(recorded, among)[0] < least:
             return None
-        scan = self._along(self._turned(best[1], recorded, among))
+        scan = self._along(self._turned(start, recorded, among))
         score, interval = scan._longest(recorded, among)
         if interval is None or score <= worth:
             return None
@@ -200,22 +196,37 @@ class RegionScan:
         self.clean &= scan.clean
         return scan._region({p: interval}, recorded, among) if passes else None
 
-    def _direction(self, recorded: Bools, among: Bools) -> Floats:
-        """Direction in standardised columns in which recording grows, by least squares."""
+    def _starts(self, recorded: Bools, among: Bools) -> list[Floats]:
+        """Directions in standardised columns to start from, those with the longest runs of rows without the set.
+
+        The one in which recording grows, by least squares, and a fan of angles for every pair of continuous columns.
+        """
         rows = np.flatnonzero(among)
         rows = rows[np.linspace(0, len(rows) - 1, min(len(rows), _FITTED_ROWS)).astype(np.intp)]
-        z = np.clip((self.columns[rows] - self.centre) / self.scale, -4.0, 4.0)
-        z = z - z.mean(axis=0)
-        moments = z.T @ z + 1e-3 * len(rows) * np.eye(z.shape[1])
-        found = np.linalg.solve(moments, z.T @ (recorded[rows] - recorded[rows].mean()))
-        return np.asarray(found / max(float(np.linalg.norm(found)), 1e-12))
+        z, have = np.clip((self.columns[rows] - self.centre) / self.scale, -4.0, 4.0), recorded[rows]
+        if have.all() or not have.any():
+            return []
+        centred = z - z.mean(axis=0)
+        moments = centred.T @ centred + 1e-3 * len(rows) * np.eye(z.shape[1])
+        grown = np.linalg.solve(moments, centred.T @ (have - have.mean()))
+        angles = np.pi * (np.arange(_ANGLES) + 0.5) / _ANGLES
+        pairs = list(combinations(np.flatnonzero(self.continuous), 2))[:_FANS]
+        fans = np.zeros((len(pairs), _ANGLES, z.shape[1]))
+        for k, (i, j) in enumerate(pairs):
+            fans[k, :, i], fans[k, :, j] = np.cos(angles), np.sin(angles)
+        directions = np.concatenate(
+            [grown[None] / max(float(np.linalg.norm(grown)), 1e-12), fans.reshape(-1, z.shape[1])]
+        )
+        sorted_have = have[np.argsort(z @ directions.T, axis=0)]
+        longest = [np.diff(np.flatnonzero(column), prepend=-1, append=len(have)).max() for column in sorted_have.T]
+        return [directions[d] for d in np.argsort(longest)[-_SEEDS:]]
 
     def _turned(self, direction: Floats, recorded: Bools, among: Bools) -> Floats:
         """The direction, turned towards each column as long as that finds more; small weights are left out."""
         scan = self._along(direction)
         score, interval = scan._longest(recorded, among)
         assert interval is not None
-        near = scan._around(interval, among)  # rows far away have no say in where the edge is
+        near = scan._around(interval, among, _NEAR)  # rows far away have no say in where the edge is
         score = scan._longest(recorded, near)[0]
         for turn in _TURNS:
             for j, sign in product(range(len(direction)), (1.0, -1.0)):
@@ -245,13 +256,14 @@ class RegionScan:
         best = max(found, key=self._score, default=None)
         return (0.0, None) if best is None else (self._score(best), best)
 
-    def _around(self, interval: _Interval, among: Bools) -> Bools:
-        """Rows in the interval of the last column, and as many again on each side."""
+    def _around(self, interval: _Interval, among: Bools, times: int) -> Bools:
+        """Rows in the interval of the last column, and so many times as many on each side."""
         order = self.order[-1][among[self.order[-1]]]
         x = self.columns[order, -1]
         first, last = np.searchsorted(x, interval.low, side="right"), np.searchsorted(x, interval.high, side="left")
         near = np.zeros(len(among), dtype=bool)
-        near[order[max(2 * first - last, 0) : 2 * last - first]] = True
+        width = times * max(int(last - first), 1)
+        near[order[max(int(first) - width, 0) : int(last) + width]] = True
         return near
 
     def _score(self, interval: _Interval) -> float:
