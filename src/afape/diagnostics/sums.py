@@ -134,7 +134,7 @@ class SupportSums:
         row = table.row[weighted.lines]
         self.final += tally(row, stopping, len(self.data))
         self.largest = max(self.largest, float(weighted.weight[stopping > 0].max(initial=0.0)))
-        for i in np.argsort(stopping)[-_HEAVIEST:]:
+        for i in np.argpartition(stopping, -min(_HEAVIEST, len(stopping)))[-_HEAVIEST:] if len(stopping) else ():
             key = table.sets[table.set_index[weighted.lines[i]]].tobytes()
             self.heaviest.append((float(stopping[i]), int(row[i]), key, float(weighted.weight[i])))
         self.heaviest = sorted(self.heaviest, key=lambda h: (-h[0], h[1]))[:_HEAVIEST]
@@ -152,7 +152,7 @@ class SupportSums:
                 continue
             found, mine = self._of(table.sets[u]), flow[lines[u]]
             found.rows += int((mine > 0).sum())
-            found.top = np.sort(np.concatenate([found.top, mine]))[-_HEAVIEST:]
+            found.top = _largest(np.concatenate([found.top, mine]))
             found.smallest = min(found.smallest, float(smallest[u]))
             found.largest = max(found.largest, float(largest[u]))
             found.heaviest = max(found.heaviest, float(heaviest[u]))
@@ -352,6 +352,10 @@ class SupportSums:
         share = float(lacks.mean()) if lacks is not None else float(not data.complete.any())
         lines.append(("missing-data", share == 0, share, int(complete.sum()), complete.mean()))
         return pd.DataFrame(lines, columns=columns)
+
+
+def _largest(values: Floats) -> Floats:
+    return values if len(values) <= _HEAVIEST else np.partition(values, -_HEAVIEST)[-_HEAVIEST:]
 
 
 def support_of(

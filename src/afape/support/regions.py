@@ -169,7 +169,8 @@ class RegionScan:
         boxes: list[tuple[float, dict[int, _Interval]]] = []
         for j in range(len(self.order)):
             boxes += [(self._score(i), {j: i}) for i in self._intervals(j, recorded, among)]
-        if not any(self._passes(box, recorded, among) for _, box in boxes):
+        # Where too few rows decide, only intervals of one column are searched: boxes of fewer rows say nothing.
+        if self.floor > 0 and not any(self._passes(box, recorded, among) for _, box in boxes):
             boxes += self._pairs(recorded, among)
         found = sorted((b for b in boxes if self._passes(b[1], recorded, among)), key=lambda b: -b[0])
         slanted = self._slanted(recorded, among, _WORTH * found[0][0] if found else 0.0)
@@ -180,7 +181,7 @@ class RegionScan:
     def _slanted(self, recorded: Bools, among: Bools, worth: float) -> Region | None:
         """The best interval of a linear score, if it explains more than this."""
         p = len(self.order)
-        if p < 2 or self.floor == 0:  # where even boxes leave it undecided, a line through so few rows says nothing
+        if p < 2 or self.floor == 0:
             return None
         start = max(
             self._starts(recorded, among), key=lambda d: self._along(d)._longest(recorded, among)[0], default=None
