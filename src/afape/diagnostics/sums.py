@@ -38,7 +38,7 @@ _HEAVIEST = 10
 _FIFTIETH = 0.02  # effective rows are few only below this share of all rows
 _LABEL_ROWS, _LEAST_ROWS = 10_000, 20  # rows by which the label is tested, at most and at least of each kind
 _SUSPECTED = 0.02  # adjusted level at which the label is looked at more closely
-_BALANCED, _BALANCE_ROWS = 12, 20_000  # sets whose balance is looked at, most wanted first, and rows looked at
+_BALANCED, _BALANCE_ROWS = 12, 10_000  # sets whose balance is looked at, most wanted first, and rows looked at
 
 
 def carried_by_few(limits: SupportThresholds, n_rows: int, rows: int, ess: float, ten_heaviest: float) -> bool:
@@ -399,7 +399,7 @@ def balance_of(data: Retrospective, view: View, sets: Mapping[str, Bools]) -> pd
        w_i = 1 / P(R \ge S \mid X_o)
 
     with mean and standard deviation s over all rows in which the set is supported; before weighting w = 1. The label counts
-    as a column, by class. At most 20,000 rows, spread evenly, are looked at.
+    as a column, by class. At most 10,000 rows, spread evenly, are looked at.
     """
     n = len(data)
     looked = np.unique(np.linspace(0, n - 1, min(n, _BALANCE_ROWS)).astype(np.intp))

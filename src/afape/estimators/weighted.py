@@ -173,20 +173,21 @@ class WeightedSums:
             return Outcome({}, reason=self._reason)
         data, weight, sums = self.evidence.data, self.tally.row_weight, self.tally.sums
         values, directions = self.formula.linearise(self._mean)
+        mean_weight = np.zeros_like(self._mean)
+        mean_weight[:, STOP] = 1.0  # the direction of the mean final weight
+        *influences, of_weight = self._influence({**directions, "mean weight": mean_weight})
         estimates = {
             target: Estimate(value, influence, data.cluster, rows, confidence)
-            for (target, value), influence in zip(values.items(), self._influence(directions), strict=True)
+            for (target, value), influence in zip(values.items(), influences, strict=True)
         }
         final, used = sums[:, :, STOP].sum(axis=1), weight > 0
-        mean_weight = np.zeros_like(self._mean)
-        mean_weight[:, STOP] = 1.0  # as a direction: the mean final weight
         cluster = None if data.cluster is None else data.cluster[used]
         before = mean_weight_before(self._mean)
         return Outcome(
             estimates,
             ess=effective_size(final[used], cluster),
             normalizer=float(before[-1]),
-            normalizer_error=standard_error(self._influence({"mean weight": mean_weight})[0], data.cluster),
+            normalizer_error=standard_error(of_weight, data.cluster),
             normalizers=tuple(float(b) for b in before),
             clipped=self.tally.clipped,
             largest_weight=self.tally.largest_weight,
