@@ -113,6 +113,10 @@ class Evaluation:
             "pairs": _plain(self.support.pairs),
             "views": _plain(self.support.views),
             "violations": _plain(self.support.violations),
+            "balance": _plain(self.support.balance),
+            "heaviest": _plain(self.support.heaviest),
+            "undecided": _plain(self.support.undecided),
+            "heavy": list(self.support.heavy),
             "warnings": list(self.support.warnings),
             "advice": list(self.support.advice),
         }

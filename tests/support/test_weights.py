@@ -1,5 +1,6 @@
 """What carries an estimate: heavy rows, mean weights, balance, and probabilities that are probabilities."""
 
+import json
 import warnings
 
 import matplotlib as mpl
@@ -103,6 +104,9 @@ def test_heavy_rows_are_named_with_what_can_be_done():
     assert support.heaviest["row"].tolist()[:2] == [0, 1]
     assert_allclose(support.heaviest["weight"][:2], 1 / 0.0011)
     assert_allclose(support.heaviest["share"][0], 0.0011**-2 / (4 * 2891 + 2 * 0.0011**-2))
+    plain = json.loads(json.dumps(result.to_dict()))
+    assert [line["row"] for line in plain["heaviest"]][:2] == [0, 1]
+    assert plain["balance"]
     with pytest.warns(afape.HeavyWeightsWarning, match=r"the ten heaviest have 99 % of the squared weights"):
         assert not afape.check_support(data, afape.AcquireAll(), **options).holds
 
