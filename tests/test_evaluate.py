@@ -124,6 +124,7 @@ def test_support_names_what_the_policy_wants(parts):
 
 
 @pytest.mark.filterwarnings("ignore::afape.NormalizerWarning")
+@pytest.mark.filterwarnings("ignore::afape.AssumptionWarning", "ignore::afape.BalanceWarning")
 def test_wanting_what_nobody_recorded_is_said_loudly(parts):
     classifier, data, _ = parts
     either = data.hide(np.column_stack([np.ones(len(data)), data.labels == 0, data.labels == 1]).astype(bool))

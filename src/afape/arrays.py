@@ -29,6 +29,7 @@ __all__ = [
     "pack",
     "positions_of",
     "row_dot",
+    "share_of_heaviest",
     "standard_error",
     "tally",
     "unique_sets",
@@ -78,6 +79,13 @@ def effective_size(weight: Floats, cluster: Ints | None) -> float:
     return float(sums.sum() ** 2 / (sums**2).sum())
 
 
+def share_of_heaviest(values: Floats, cluster: Ints | None, count: int = 10) -> float:
+    """Share of the largest squares, of rows or of clusters, in the sum of squares; 0 where all are 0."""
+    squares = cluster_sums(values, cluster) ** 2
+    total = squares.sum()
+    return float(np.sort(squares)[-count:].sum() / total) if total > 0 else 0.0
+
+
 def standard_error(influence: Floats, cluster: Ints | None) -> float:
     """Standard error of the mean of these influence values; NaN for a single row or cluster."""
     sums = cluster_sums(influence, cluster)
@@ -87,9 +95,9 @@ def standard_error(influence: Floats, cluster: Ints | None) -> float:
     return float(np.sqrt((sums**2).sum() * m / (m - 1)) / len(influence))
 
 
-def check_confidence(confidence: Any) -> float:
+def check_confidence(confidence: Any, argument: str = "confidence") -> float:
     """Refuse a level outside (0, 1)."""
-    return check_number("confidence", confidence, "lie strictly between 0 and 1", lambda level: 0 < level < 1)
+    return check_number(argument, confidence, "lie strictly between 0 and 1", lambda level: 0 < level < 1)
 
 
 def check_number(argument: str, value: Any, rule: str, holds: Callable[[Any], bool]) -> float:

@@ -8,10 +8,13 @@ from types import FrameType
 
 __all__ = [
     "AfapeWarning",
+    "AssumptionWarning",
+    "BalanceWarning",
     "BlankTextWarning",
     "ClippedWeightsWarning",
     "DroppedRowsWarning",
     "FarValuesWarning",
+    "HeavyWeightsWarning",
     "InterruptedBootstrapWarning",
     "NormalizerWarning",
     "PartialGroupWarning",
@@ -47,6 +50,18 @@ class StochasticMethodWarning(AfapeWarning):
 
 class SupportWarning(AfapeWarning):
     """The policy wants sets of groups that hardly any row has recorded."""
+
+
+class HeavyWeightsWarning(AfapeWarning):
+    """A few rows with large weights carry an estimate."""
+
+
+class BalanceWarning(AfapeWarning):
+    """After weighting, rows that have a set still differ from all rows in what is always recorded."""
+
+
+class AssumptionWarning(AfapeWarning):
+    """The records contradict what was assumed about why values are missing."""
 
 
 class ClippedWeightsWarning(AfapeWarning):

@@ -134,6 +134,10 @@ class Evaluation:
             "pairs": plain_records(self.support.pairs),
             "views": plain_records(self.support.views),
             "violations": plain_records(self.support.violations),
+            "balance": plain_records(self.support.balance),
+            "heaviest": plain_records(self.support.heaviest),
+            "undecided": plain_records(self.support.undecided),
+            "heavy": list(self.support.heavy),
             "warnings": list(self.support.warnings),
             "advice": list(self.support.advice),
         }

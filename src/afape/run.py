@@ -3,31 +3,35 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any
 
 import numpy as np
 import pandas as pd
 
-from .agents.policy import Policy
-from .arrays import Bools, Floats, every, tally, unique_sets
+from .agents.policy import Policy, bind
+from .arrays import Bools, Floats, every, share_of_heaviest, tally, unique_sets
 from .bootstrap import Replicates, run_bootstrap
 from .classifiers import column_means
 from .components import policy_components
 from .data import Retrospective
-from .diagnostics.search import known_unsupported, supported_view
-from .diagnostics.sums import support_of
+from .diagnostics.search import known_unsupported, supported_view, wanted_enough
+from .diagnostics.sums import carried_by_few, label_suspected, support_of
 from .diagnostics.support import WEIGHT_COLUMNS, Support
+from .diagnostics.words import balance_words, leaning_words, normalizer_words
 from .estimators.bounds import BoundedReduction
-from .estimators.catalogue import Choice
+from .estimators.catalogue import METHODS, Choice
 from .estimators.estimate import Outcome
 from .estimators.mi import ANY_TABLES
 from .estimators.reduction import Reduced
 from .imputation import ChainedImputer, CompletedRuns, completed_runs, completed_steps
 from .missingness import MNAR
 from .notices import (
+    AssumptionWarning,
+    BalanceWarning,
     ClippedWeightsWarning,
+    HeavyWeightsWarning,
     NormalizerWarning,
     PropensityFitWarning,
     SupportWarning,
@@ -43,7 +47,7 @@ from .nuisance.values.models import LearnedValues
 from .nuisance.weights import Propensities, Shared, View
 from .plan import Plan, name_of
 from .result import Evaluation
-from .support import SupportSearch
+from .support import SupportMap, SupportSearch
 from .walk import Ground, Tables, TableStore, WalkTable, run_costs, walk
 
 __all__ = [
@@ -63,7 +67,7 @@ Progress = Callable[[int, int], None]
 
 _PROBE_ROWS = 256  # rows by whose sets the form of the propensity is chosen
 _MOST_WANTED = 20_000  # sets whose support is searched for
-_FAR_FROM_ONE = 0.1
+_OFF, _FAR_OFF = 0.1, 0.3  # distance of a mean weight from 1 that is told: beyond chance, and in any case
 
 
 def run(plan: Plan, policies: Mapping[str, Policy], progress: Progress | None = None) -> dict[str, Evaluation]:
@@ -72,10 +76,9 @@ def run(plan: Plan, policies: Mapping[str, Policy], progress: Progress | None = 
     _draw_imputations(plan)
     walked = walk_policies(plan, policies, steps.walked)
     shared: Shared = {}
-    return {
-        name: _evaluate(plan, name, policy, walked[name], bind_propensities(plan, [walked[name]], shared), steps)
-        for name, policy in policies.items()
-    }
+    bound = {name: bind_propensities(plan, [walked[name]], shared) for name in policies}
+    _tell_assumption(plan, walked.values(), next(iter(bound.values())))
+    return {name: _evaluate(plan, name, policy, walked[name], bound[name], steps) for name, policy in policies.items()}
 
 
 def _draw_imputations(plan: Plan) -> None:
@@ -221,6 +224,9 @@ class Views:
 
     by_key: dict[ViewKey, View]
     search: SupportSearch
+    undecided: SupportMap = field(
+        default_factory=SupportMap
+    )  # where too few rows tell whether a wanted set is supported
 
     @property
     def semi(self) -> View:
@@ -244,7 +250,16 @@ def views_of(plan: Plan, propensities: Propensities, walked: Walked) -> Views:
         views["sets", name] = _view(search, propensity, gaps, walked.wanted, walked.tables)
     for name, propensity in propensities.of_complete.items():
         views["complete rows", name] = _view(beyond, propensity, everything, everything[None], walked.tables)
-    return Views(views, search)
+    found = Views(views, search)
+    return replace(found, undecided=_undecided(search, found.semi, walked))
+
+
+def _undecided(search: SupportSearch, view: View, walked: Walked) -> SupportMap:
+    """Where too few rows tell whether what more than a negligible share of runs wants is supported."""
+    if view.refusal or not view.propensity.learned:
+        return SupportMap()
+    found = search.undecided(walked.wanted, view.adjust, view.unsupported)
+    return wanted_enough(view, found, search.data, walked.tables, search.thresholds.share) if found else found
 
 
 def _view(search: SupportSearch, propensity: BoundPropensity, adjust: Bools, wanted: Bools, tables: Tables) -> View:
@@ -292,12 +307,14 @@ def _evaluate(
         replicated = [c for c in choices if "imputations" not in c.method.needs]
         replicates = _replicates(plan, fitted, replicated, steps)
         outcomes |= replicates.added_to({c.name: outcomes[c.name] for c in replicated})
-    support = support_of(plan.data, walked.tables, views.search, views.semi, views.complete)
+    support = support_of(plan.data, walked.tables, views.search, views.semi, views.complete, views.undecided)
     support = replace(support, estimators=_weight_table(outcomes, [c.name for c in choices if _weighs_states(c)]))
     outcomes = _with_caveats(outcomes, choices, support, plan.thresholds.share)
+    support = _with_leaning(support, choices, plan)
     _tell(outcomes, choices, fitted, propensities, support)
-    judge, assumed, notes = name_of(plan.classifier), repr(plan.missingness), (*propensities.notes, *walked.notes)
-    forms = propensities.forms()
+    _tell_weights(support, choices, plan)
+    judge, assumed, forms = name_of(plan.classifier), repr(plan.missingness), propensities.forms()
+    notes = (*propensities.notes, *walked.notes, *_gap_of_nothing(plan, fitted, choices))
     return Evaluation(outcomes, support, name, judge, assumed, plan.confidence, notes, tuple(choices), forms)
 
 
@@ -412,7 +429,10 @@ def _weight_table(outcomes: dict[str, Outcome], names: list[str]) -> pd.DataFram
     for name in names:
         outcome = outcomes[name]
         steps = ", ".join(f"{v:.3f}" for v in outcome.normalizers)
-        lines.append((name, outcome.ess, outcome.normalizer, steps, outcome.largest_weight, outcome.clipped))
+        total = outcome.estimates.get("total")
+        known = total is not None and total.influence is not None
+        ten = share_of_heaviest(total.influence, total.cluster) if known else float("nan")  # type: ignore[union-attr, arg-type]
+        lines.append((name, outcome.ess, ten, outcome.normalizer, steps, outcome.largest_weight, outcome.clipped))
     return pd.DataFrame(lines, columns=WEIGHT_COLUMNS)
 
 
@@ -427,6 +447,65 @@ def _with_caveats(
             caveat = f"{share} rest on the imputation model alone: no row like theirs has what they want"
             out[choice.name] = replace(out[choice.name], caveat=caveat)
     return out
+
+
+def _tell_assumption(plan: Plan, walked: Iterable[Walked], propensities: Propensities) -> None:
+    """Warn where the label predicts what is recorded although the assumption says that it does not."""
+    data, given = plan.data, propensities.conditioning
+    wanted = np.any([w.wanted.any(axis=0) for w in walked], axis=0) & ~data.always_recorded
+    if given.label or not wanted.any() or len(data.classes) < 2:
+        return
+    if not isinstance(plan.missingness, MNAR) and not label_suspected(data, given, np.flatnonzero(wanted)):
+        return
+    from .diagnostics.implications import label_findings
+
+    names = [data.problem.group_names[g] for g in np.flatnonzero(wanted)]
+    if text := label_findings(data, plan.missingness, names):
+        warn(text, AssumptionWarning)
+
+
+def _gap_of_nothing(plan: Plan, fitted: Fitted, choices: list[Choice]) -> tuple[str, ...]:
+    """Compare the cost of acquiring nothing by the weights of a graph with the same by all rows, which needs no graph."""
+    hybrid = [c.key for c in choices if c.key is not None and c.method.view == "hybrid"]
+    if not hybrid or not plan.data.always_recorded[plan.data.problem.free].all():
+        return ()
+    from .agents.builtin import AcquireNone
+    from .diagnostics.gap import gap_between
+
+    view = fitted.views[hybrid[0]]
+    if view.refusal or view.unsupported or not view.adjust.any():
+        return ()
+    (nothing,) = walk_policies(plan, {"nothing": bind(AcquireNone(), plan.data.problem)}).values()
+    alone = replace(fitted, tables=nothing.tables, table=None, values={}, valued=())
+    weighted = METHODS["ipw-semi-miss"].reduce(alone.evidence(hybrid[0])).outcome(plan.data.identity, plan.confidence)
+    words, doubtful = gap_between(weighted, alone)
+    if doubtful:
+        warn(f"{words[0]} The records contradict the graph, or the propensity is wrong.", AssumptionWarning)
+    return words
+
+
+def _with_leaning(support: Support, choices: list[Choice], plan: Plan) -> Support:
+    """Add which estimators a few rows carry."""
+    lines, rows = support.estimators.to_dict("records"), int(support.views["rows_usable"].iloc[0])
+    unbiased = {c.name for c in choices if not c.method.biased}
+    heavy = [
+        line["estimator"]
+        for line in lines
+        if line["estimator"] in unbiased
+        and carried_by_few(plan.thresholds, len(plan.data), rows, line["ess"], line["ten_heaviest"])
+    ]
+    return replace(support, heavy=(*support.heavy, leaning_words(support.estimators, heavy))) if heavy else support
+
+
+def _tell_weights(support: Support, choices: list[Choice], plan: Plan) -> None:
+    """Warn of weights that rest on few rows, or that do not balance what is always recorded."""
+    if not any(_weighs_states(c) and not c.method.biased for c in choices):
+        return
+    if support.heavy:
+        warn(f"{' '.join(support.heavy)} See result.support.", HeavyWeightsWarning)
+    worst = support.balance["after"].abs().max() if len(support.balance) else 0.0
+    if worst > plan.thresholds.difference and (text := balance_words(support.balance, plan.thresholds.difference)):
+        warn(text, BalanceWarning)
 
 
 def _tell(
@@ -445,12 +524,8 @@ def _tell(
                 ClippedWeightsWarning,
             )
         off = abs(outcome.normalizer - 1)
-        if off > _FAR_FROM_ONE and off > 4 * outcome.normalizer_error:
-            warn(
-                f"{name}: the mean weight is {outcome.normalizer:.3g}, far from 1. Either the policy wants sets that "
-                "are hardly ever recorded, or the propensity model is wrong. See result.support.",
-                NormalizerWarning,
-            )
+        if off > _FAR_OFF or (off > _OFF and off > 3 * outcome.normalizer_error):
+            warn(normalizer_words(name, outcome.normalizer, outcome.normalizer_error), NormalizerWarning)
     if fitted.fallbacks:
         warn(
             f"Action values of {fitted.fallbacks} states and actions had no row like them to learn from in some fold, and "

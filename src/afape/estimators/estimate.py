@@ -179,7 +179,7 @@ class Outcome:
     estimates: dict[str, Estimate]
     ess: float = float("nan")
     normalizer: float = float("nan")  # mean final weight; 1 where positivity and propensity are right
-    normalizer_error: float = 0.0  # its standard error
+    normalizer_error: float = 0.0  # its standard error, learned propensities included
     normalizers: tuple[float, ...] = ()  # mean weight before each decision
     clipped: int = 0
     largest_weight: float = float("nan")

@@ -179,7 +179,10 @@ class WeightedSums:
         if self.reason:
             return Outcome({}, reason=self.reason)
         data, weight, sums = self.evidence.data, self.tally.row_weight, self.tally.sums
+        mean_weight = np.zeros_like(self._mean)
+        mean_weight[:, STOP] = 1.0  # the direction of the mean final weight
         values, influence = self.linearised
+        (of_weight,) = self._influence({"mean weight": mean_weight})
         estimates = {
             target: Estimate(value, phi, data.cluster, rows, confidence)
             for (target, value), phi in zip(values.items(), influence, strict=True)
@@ -191,7 +194,7 @@ class WeightedSums:
             estimates,
             ess=effective_size(final[used], cluster),
             normalizer=float(before[-1]),
-            normalizer_error=standard_error(final[used] - final[used].mean(), cluster),
+            normalizer_error=standard_error(of_weight, data.cluster),
             normalizers=tuple(float(b) for b in before),
             clipped=self.tally.clipped,
             largest_weight=self.tally.largest_weight,
@@ -202,6 +205,9 @@ class WeightedSums:
     def linearised(self) -> tuple[dict[str, float], Floats]:
         """Values, and influence values (E, n), the learning of the propensity included where it has scores."""
         values, directions = self.formula.linearise(self._mean)
+        return values, self._influence(directions)
+
+    def _influence(self, directions: dict[str, Floats]) -> Floats:
         weight, total = self.tally.row_weight, self.tally.row_weight.sum()
         stacked = np.array(list(directions.values()))
         # Plain estimates are means, normalised ones have mean-zero directions; centring serves both.
@@ -210,7 +216,7 @@ class WeightedSums:
         influence = weight * (phi - centre[:, None])
         if self.tally.scores is not None:
             influence = influence + self.tally.scores.influence(stacked)
-        return values, np.asarray(influence * (len(weight) / total))
+        return np.asarray(influence * (len(weight) / total))
 
     @property
     def _error_method(self) -> str:

@@ -107,6 +107,10 @@ class MCAR:
         """What estimates stand on, in words."""
         return ("Missing completely at random, taken on trust: no recording depends on a value or on the label.",)
 
+    def graph_on(self, data: Retrospective) -> MGraph:
+        """The same as a graph on these records: indicators that depend on each other alone."""
+        return _joined((), data)
+
 
 @dataclass(frozen=True)
 class MAR:
@@ -179,6 +183,10 @@ class MAR:
             f"Missing at random, taken on trust: recordings depend on {given}, always recorded, and on nothing else.",
         )
 
+    def graph_on(self, data: Retrospective) -> MGraph:
+        """The same as a graph on these records: indicators that depend on what is given, and on each other."""
+        return _joined([*self.given, *([data.problem.label] if self.label else [])], data)
+
 
 @dataclass(frozen=True)
 class MNAR:
@@ -218,6 +226,19 @@ class MNAR:
         check_flag("label", self.label)
         if self.adjust is not None and len(self.adjust) == 0 and not self.label:
             raise ValueError("'adjust' must name at least one group; for none, use afape.MCAR().")
+
+    def graph_on(self, data: Retrospective) -> MGraph:
+        """The graph on these records; of ``adjust`` the one that it stands for."""
+        if isinstance(self.graph, MGraph):
+            return _on_records(self.graph, data)
+        gaps = [g for g in self.adjust or () if g in _with_gaps(data)]
+        always = [g for g in self.adjust or () if g not in gaps]
+        always += [data.problem.label] if self.label else []
+        rest = [g for g in _with_gaps(data) if g not in gaps]
+        edges = [(v, f"R_{g}", "->") for j, g in enumerate(gaps) for v in (*always, *gaps[:j])]
+        edges += [(f"R_{e}", f"R_{g}", "->") for j, g in enumerate(gaps) for e in gaps[:j]]
+        edges += [(v, f"R_{g}", "->") for g in rest for v in (*always, *gaps, *(f"R_{e}" for e in gaps))]
+        return _on_records(MGraph([*edges, *_together(rest)], [f"R_{g}" for g in (*gaps, *rest)]), data)
 
     def identify(self, data: Retrospective, wanted: Bools | None = None) -> Identification:
         """What the graph decides on these records, for a policy that wants these groups (default: all)."""
@@ -271,6 +292,21 @@ class MNAR:
         return f"MNAR(adjust={list(self.adjust or ())!r}{', label=True' if self.label else ''})"
 
 
+def _joined(given: Sequence[str], data: Retrospective) -> MGraph:
+    """Every indicator depends on what is given, and on the others for reasons outside the data."""
+    gaps = _with_gaps(data)
+    edges = [(v, f"R_{g}", "->") for v in given for g in gaps]
+    return _on_records(MGraph([*edges, *_together(gaps)], [f"R_{g}" for g in gaps]), data)
+
+
+def _together(groups: Sequence[str]) -> list[tuple[str, str, str]]:
+    return [(f"R_{a}", f"R_{b}", "<->") for i, a in enumerate(groups) for b in groups[:i]]
+
+
+def _with_gaps(data: Retrospective) -> list[str]:
+    return [data.problem.group_names[g] for g in np.flatnonzero(~data.always_recorded)]
+
+
 def _on_records(graph: MGraph, data: Retrospective) -> MGraph:
     """The graph over all groups of the problem, with indicators where the records have gaps."""
     problem = data.problem
@@ -292,8 +328,7 @@ def _on_records(graph: MGraph, data: Retrospective) -> MGraph:
                 f"'graph' contradicts the records: {name!r} is missing in {int(gaps[g])} of {len(data)} rows, but the graph "
                 f"has no node R_{name}. Say what it depends on, or add 'R_{name}' alone if that is nothing."
             )
-    with_gaps = [problem.group_names[g] for g in np.flatnonzero(gaps)]
-    return graph.keeping(with_gaps, nodes)
+    return graph.keeping(_with_gaps(data), nodes)
 
 
 def _indexed(block: Block, data: Retrospective) -> OddsBlock:

@@ -13,9 +13,18 @@ import numpy as np
 from scipy.linalg.lapack import dpotrf, dpotri, dpstrf
 from scipy.special import expit
 
-from ...arrays import Bools, Floats, Ints, row_dot
+from ...arrays import Bools, Floats, Ints, cluster_sums, row_dot
 
-__all__ = ["LogisticFit", "fit_logistic", "held", "log_odds_variance", "logistic_design", "spline_columns"]
+__all__ = [
+    "LogisticFit",
+    "fit_logistic",
+    "flexible_design",
+    "held",
+    "log_odds_variance",
+    "logistic_design",
+    "score_test",
+    "spline_columns",
+]
 
 _MAX_ITERATIONS = 60
 # Of the Newton decrement, the squared distance to the optimum in standard errors: to rounding, but a bootstrap replicate
@@ -24,6 +33,10 @@ _TOLERANCE, _REPLICATE_TOLERANCE = 1e-14, 1e-8
 _CONSTANT = 1e-12  # a spread below this share of the largest value is rounding
 _FAR = 100.0  # median distances from the median; a value beyond would decide a fit alone
 _KNOTS = (0.05, 0.275, 0.5, 0.725, 0.95)  # quantiles; Harrell's choice for five knots
+
+_BENDS = (0.05, 0.35, 0.65, 0.95)  # quantiles at which a spline may bend (Harrell 2015, table 2.3)
+_CROSSED = 6  # so many columns at most are multiplied with each other
+_ROWS_PER_TERM = 10  # of the rarer class, for every term beyond straight lines
 
 
 class LogisticFit(NamedTuple):
@@ -216,3 +229,64 @@ def _independent_columns(design: Floats, weight: Floats) -> Ints:
     correlation = covariance[np.ix_(varying, varying)] / np.outer(scale, scale)
     _, pivot, rank, _ = dpstrf(correlation, tol=1e-9)
     return np.concatenate([[0], np.sort(varying[pivot[:rank] - 1])])
+
+
+def flexible_design(columns: Floats, outcome: Bools) -> Floats:
+    """Intercept, standardised columns, natural cubic splines and products of pairs, as many as the rows allow.
+
+    Columns are limited to their middle 99 % before they are bent, so that an outlier moves no curve.
+    """
+    plain = logistic_design(columns)
+    spread = [x for x in columns.T if len(np.unique(x)) > len(_BENDS) + 1]
+    bent = [curve for x in spread for curve in _spline(np.clip(x, *np.quantile(x, [0.005, 0.995])))]
+    z = np.clip(plain[:, 1:], -4.0, 4.0)
+    few = z.shape[1] if z.shape[1] <= _CROSSED else 0
+    crossed = [z[:, i] * z[:, j] for i in range(few) for j in range(i)]
+    rarer = min(int(outcome.sum()), int((~outcome).sum()))
+    extra = [curve for curve in (bent, crossed) if curve]
+    while extra and sum(map(len, extra)) * _ROWS_PER_TERM > rarer:
+        extra.pop()
+    return np.column_stack([plain, *(logistic_design(np.column_stack(curve))[:, 1:] for curve in extra)])
+
+
+def _spline(x: Floats) -> list[Floats]:
+    """The curved terms of a natural cubic spline: straight beyond the outer knots."""
+    knots = np.unique(np.quantile(x, _BENDS))
+    if len(knots) < 3:
+        return []
+    last, end = knots[-2:]
+    cubes = [np.maximum(x - k, 0.0) ** 3 for k in knots]
+    return [
+        cubes[j] - cubes[-2] * (end - k) / (end - last) + cubes[-1] * (last - k) / (end - last)
+        for j, k in enumerate(knots[:-2])
+    ]
+
+
+def score_test(design: Floats, outcome: Bools, added: Floats, cluster: Ints | None = None) -> tuple[float, int]:
+    r"""Rao's score test of whether further columns would improve a logistic regression, with a robust variance.
+
+    With p the fit on the design Z alone and :math:`\tilde a_j` the row of the added columns without what Z tells of them
+    (least squares weighted by :math:`p_j (1 - p_j)`),
+
+    .. math:: s_j = (y_j - p_j)\, \tilde a_j, \qquad T = (\sum s_j)' (\sum_c s_c s_c')^{-1} (\sum s_j)
+
+    with :math:`s_c` the sum over a cluster, or the row where there are none. T has a chi-squared law where added columns
+    and outcome are independent given Z, if the regression of either on Z is right.
+
+    Returns
+    -------
+    statistic : float
+        T.
+    degrees : int
+        Its degrees of freedom: how many of the added columns Z does not contain.
+    """
+    fit = fit_logistic(design, outcome)
+    p = expit(design @ fit.coefficients)
+    curved = design * (p * (1 - p))[:, None]
+    left = added - design @ (fit.inverse_information @ (curved.T @ added))
+    new = (left**2).sum(axis=0) > 1e-9 * np.maximum((added**2).sum(axis=0), 1e-300)
+    score = (outcome - p)[:, None] * left[:, new]
+    sums = np.column_stack([cluster_sums(s, cluster) for s in score.T]) if new.any() else np.zeros((len(p), 0))
+    total, variance = sums.sum(axis=0), sums.T @ sums
+    degrees = int(np.linalg.matrix_rank(variance, hermitian=True)) if new.any() else 0
+    return float(total @ np.linalg.pinv(variance, hermitian=True) @ total), degrees
