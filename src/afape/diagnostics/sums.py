@@ -292,8 +292,9 @@ class SupportSums:
             decision = int((required & ~problem.free).sum()) - 1 + shallowest
             wanted = 1.0 if start else min(found.wanted / float(self.mean_before[decision]), 1.0)
             never += 0.0 if rows else wanted
-            ten = (found.top**2).sum() / found.squares if found.squares > 0 else 0.0
-            ess = found.weight**2 / found.squares if found.squares > 0 else 0.0
+            finite = 0 < found.squares < np.inf  # a weight without bound: nothing can be said
+            ten = (found.top**2).sum() / found.squares if finite else 0.0
+            ess = found.weight**2 / found.squares if finite else 0.0
             smallest = found.smallest if rows and np.isfinite(found.smallest) else 0.0
             largest = found.largest if found.largest > 0 else np.inf
             share = rows / len(self.data)

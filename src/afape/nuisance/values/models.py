@@ -270,7 +270,9 @@ class DepthModel:
         return [self._learned(X, target[:, j], weight) for j in range(self.n_targets)]
 
     def _learned(self, X: Floats, target: Floats, weight: Floats | None) -> Any:
-        if weight is None and isinstance(self.spec.estimator, QuadraticRidge):  # ours: no threads, and nothing to refuse
+        if weight is None and isinstance(
+            self.spec.estimator, QuadraticRidge
+        ):  # ours: no threads, and nothing to refuse
             return clone(self.spec.estimator).fit(X, target)
         if weight is None:
             return fit_alone(clone(self.spec.estimator), X, target)
