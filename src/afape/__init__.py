@@ -6,24 +6,18 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from .agents import AcquireAll, AcquireNone, DecisionRule, FixedOrder, Policy, RandomSubset
     from .bootstrap import Bootstrap
-    from .check import check_missingness, check_support
+    from .check import check_support
     from .classifiers import Classifier, ImputedClassifier
     from .comparison import Comparison, compare
-    from .data import Problem, Retrospective, merge_columns
-    from .diagnostics import MissingnessCheck, Support
+    from .data import Problem, Retrospective
+    from .diagnostics import Support
     from .estimators import Bounds, Estimate
     from .evaluation import evaluate, true_cost
     from .imputation import ChainedImputer, Imputer
     from .missingness import MAR, MCAR, MNAR, Identification, MGraph
     from .notices import (
         AfapeWarning,
-        AssumptionWarning,
-        BalanceWarning,
-        BlankTextWarning,
         ClippedWeightsWarning,
-        DroppedRowsWarning,
-        FarValuesWarning,
-        HeavyWeightsWarning,
         InterruptedBootstrapWarning,
         NormalizerWarning,
         PartialGroupWarning,
@@ -53,9 +47,6 @@ __all__ = [
     "AcquireAll",
     "AcquireNone",
     "AfapeWarning",
-    "AssumptionWarning",
-    "BalanceWarning",
-    "BlankTextWarning",
     "Bootstrap",
     "Bounds",
     "ChainedImputer",
@@ -63,13 +54,10 @@ __all__ = [
     "ClippedWeightsWarning",
     "Comparison",
     "DecisionRule",
-    "DroppedRowsWarning",
     "Estimate",
     "Evaluation",
-    "FarValuesWarning",
     "FixedOrder",
     "GraphMechanism",
-    "HeavyWeightsWarning",
     "Identification",
     "ImputedClassifier",
     "Imputer",
@@ -81,7 +69,6 @@ __all__ = [
     "LearnedValues",
     "LogisticMechanism",
     "MGraph",
-    "MissingnessCheck",
     "NormalizerWarning",
     "NotEstimableError",
     "Optimisation",
@@ -102,13 +89,11 @@ __all__ = [
     "ValueFallbackWarning",
     "ValueRegressor",
     "WalkOptions",
-    "check_missingness",
     "check_support",
     "compare",
     "compare_training",
     "evaluate",
     "load",
-    "merge_columns",
     "optimize",
     "save",
     "sensitivity",
@@ -122,16 +107,14 @@ _HOMES = {
     ".bootstrap": "Bootstrap",
     ".classifiers": "Classifier ImputedClassifier",
     ".comparison": "Comparison compare",
-    ".data": "Problem Retrospective merge_columns",
-    ".check": "check_missingness check_support",
-    ".diagnostics": "MissingnessCheck Support",
+    ".data": "Problem Retrospective",
+    ".check": "check_support",
+    ".diagnostics": "Support",
     ".estimators": "Bounds Estimate",
     ".evaluation": "evaluate true_cost",
     ".imputation": "ChainedImputer Imputer",
     ".missingness": "MAR MCAR MNAR Identification MGraph",
-    ".notices": "AfapeWarning AssumptionWarning BalanceWarning BlankTextWarning ClippedWeightsWarning DroppedRowsWarning "
-    "FarValuesWarning HeavyWeightsWarning "
-    "NormalizerWarning PartialGroupWarning "
+    ".notices": "AfapeWarning ClippedWeightsWarning NormalizerWarning PartialGroupWarning "
     "PropensityFitWarning SeenRowsWarning StochasticMethodWarning SupportWarning "
     "UnrecordedColumnWarning InterruptedBootstrapWarning ValueFallbackWarning",
     ".nuisance": "KnownPropensity KnownValues LearnedPropensity LearnedValues ValueRegressor",

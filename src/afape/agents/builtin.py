@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
+from numbers import Real
 from typing import Any, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from ..arrays import Bools, Floats, Ints, check_number
+from ..arrays import Bools, Floats, Ints
 from ..data import Problem
 from .policy import Policy
 from .state import AgentState
@@ -44,7 +45,9 @@ class RandomSubset(_Plain):
     """
 
     def __init__(self, p: float) -> None:
-        self.p: float = check_number("p", p, "lie in [0, 1]", lambda share: 0 <= share <= 1)
+        if not isinstance(p, Real) or not 0 <= p <= 1:
+            raise ValueError(f"'p' must lie in [0, 1], but is {p!r}.")
+        self.p: float = float(p)
 
     def bind(self, problem: Problem) -> Policy:
         """Tell the policy which groups are costly."""
@@ -86,8 +89,6 @@ class FixedOrder(_Plain):
     def __init__(self, groups: Sequence[str]) -> None:
         if isinstance(groups, str):
             raise TypeError(f"'groups' must be a list of group names, but is the text {groups!r}.")
-        if isinstance(groups, set | frozenset) or not isinstance(groups, Iterable):
-            raise TypeError(f"'groups' must be a list of group names, in order, but is {groups!r}.")
         self.groups = list(groups)
 
     def bind(self, problem: Problem) -> Policy:

@@ -1,7 +1,6 @@
-"""The decision problem and the records, validated once."""
+"""Problem and retrospective records."""
 
-from .merging import merge_columns
 from .problem import Problem
 from .retrospective import Retrospective
 
-__all__ = ["Problem", "Retrospective", "merge_columns"]
+__all__ = ["Problem", "Retrospective"]

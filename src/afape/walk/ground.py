@@ -46,8 +46,6 @@ class Ground:
         free groups: needed where a free group is not always available.
     policy, classifier
         The bound policy, and the classifier.
-    predicts : bool
-        Whether the classifier is asked in every state, or only where a run may stop.
     """
 
     data: Retrospective
@@ -57,15 +55,14 @@ class Ground:
     rooted: bool
     policy: Policy
     classifier: Classifier
-    predicts: bool = False
 
     @staticmethod
-    def recorded(data: Retrospective, policy: Policy, classifier: Classifier, predicts: bool = False) -> Ground:
+    def recorded(data: Retrospective, policy: Policy, classifier: Classifier) -> Ground:
         """Walk over what each row has recorded."""
         free = data.problem.free
         rooted = not bool(data.recorded[:, free].all())
         start = np.zeros_like(data.recorded) if rooted else np.broadcast_to(free, data.recorded.shape)
-        return Ground(data, data.values, data.recorded, start, rooted, policy, classifier, predicts)
+        return Ground(data, data.values, data.recorded, start, rooted, policy, classifier)
 
     @staticmethod
     def everything(data: Retrospective, values: Floats, policy: Policy, classifier: Classifier) -> Ground:
@@ -90,7 +87,7 @@ class Ground:
         blocked = block(p, available)
         cost = np.full(len(row), np.nan)
         stops = (p[:, n_groups] > 0) | (blocked[:, n_groups] > 0)
-        if self.predicts or stops.all():
+        if stops.all():
             codes = ask_classifier(self.classifier, seen, acquired, row, len(data.classes))
             cost = data.costs[data.labels[row], codes]
         elif stops.any():
