@@ -6,9 +6,9 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from numpy.testing import assert_allclose
+from worlds import World
 
 import afape
-from worlds import World
 
 # Small samples of arbitrary worlds clip, wobble and lack sets; that is what the warnings are for.
 pytestmark = pytest.mark.filterwarnings("ignore::afape.AfapeWarning")
