@@ -10,6 +10,8 @@ import afape
 from afape.agents import FittedQ
 from afape.experiments import synthetic_mar
 
+pytestmark = pytest.mark.slow
+
 TREE = DecisionTreeRegressor(min_samples_leaf=200, random_state=0)
 
 

@@ -13,6 +13,8 @@ from afape.agents import FittedQ
 from afape.data import Problem, Retrospective
 from afape.experiments import synthetic_mar
 
+pytestmark = pytest.mark.slow
+
 
 def test_weights_are_one_over_the_share_of_rows_that_have_the_set():
     """With one binary column given, the logistic propensity is the share of rows within its levels."""

@@ -7,6 +7,8 @@ from afape.estimators import METHODS, TARGETS
 from afape.experiments.studies import COVERED, StudyDraw, summarise
 from afape.experiments.study import run_draws
 
+pytestmark = pytest.mark.slow
+
 N_DRAWS = 200
 
 

@@ -13,6 +13,8 @@ from afape.estimators import Estimate, ImputedEstimate
 from afape.estimators.mi import rubin_covariance
 from afape.imputation.linear import near_donors
 
+pytestmark = pytest.mark.slow
+
 # ------------------------------------------------------------------------------------------------------ a small world
 
 

@@ -8,6 +8,8 @@ import numpy as np
 import pytest
 from full_laws import FullLaw, Graph, all_graphs, looks_identified, random_graphs, refute, refutes
 
+pytestmark = pytest.mark.slow
+
 # Text, wanted groups (counted from 0), always recorded groups.
 IDENTIFIED = {
     "completely at random": ("", (0, 1), ()),

@@ -16,6 +16,8 @@ import afape
 from afape.missingness.factors import in_order
 from afape.nuisance.propensity import ChainPropensity
 
+pytestmark = pytest.mark.slow
+
 TWO = list(all_graphs(2))
 THREE = random_graphs(3, 520, seed=11)
 CHUNK = 40

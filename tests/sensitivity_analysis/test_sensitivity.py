@@ -19,6 +19,8 @@ from afape.sensitivity_analysis.balance import SharpWeights
 from afape.sensitivity_analysis.marginal import StopStates, bounds, odds_box, stop_lines
 from afape.walk import Ground, WalkTable, walk
 
+pytestmark = pytest.mark.slow
+
 LAMBDAS = (1.0, 1.2, 1.5, 2.0)
 IDS = {"ids": lambda w: f"world{w.seed}"}
 
