@@ -91,7 +91,7 @@ def test_no_function_takes_many_arguments():
 def test_evaluating_one_estimator_opens_few_files():
     experiment = synthetic_mar(2000)
     classifier, data, _ = experiment.parts()
-    opened = set()
+    opened, policy = set(), afape.RandomSubset(0.5)
 
     def note(frame, event, argument):
         file = Path(frame.f_code.co_filename)
@@ -100,7 +100,7 @@ def test_evaluating_one_estimator_opens_few_files():
 
     sys.setprofile(note)
     try:
-        evaluate(data, afape.RandomSubset(0.5), classifier, missingness=experiment.missingness, estimators=["drl-semi"])
+        evaluate(data, policy, classifier, missingness=experiment.missingness, estimators=["drl-semi"])
     finally:
         sys.setprofile(None)
     assert "estimators/drl.py" in opened

@@ -771,6 +771,7 @@ def test_nonsense_from_a_model_is_refused(bad):
         bad.attempt(World())
 
 
+@pytest.mark.filterwarnings("ignore::afape.NormalizerWarning")
 def test_known_propensity_may_be_exactly_one():
     assert "ipw-semi" in World().evaluate(propensity=known(np.ones), estimators=["ipw-semi"])
 
@@ -787,6 +788,7 @@ def never_complete():
 
 
 @pytest.mark.parametrize("propensity", [None, [None, known(lambda n: np.full(n, 0.5))]], ids=["learned", "both"])
+@pytest.mark.filterwarnings("ignore::afape.AssumptionWarning", "ignore::afape.BalanceWarning")
 def test_every_row_incomplete_leaves_some_estimators_without_answer(propensity):
     world = World()
     result = world.evaluate(data=world.data(never_complete()), propensity=propensity)
@@ -810,6 +812,7 @@ def test_every_row_incomplete_leaves_some_estimators_without_answer(propensity):
         assert result[name]["total"].value > 0
 
 
+@pytest.mark.filterwarnings("ignore::afape.AssumptionWarning", "ignore::afape.BalanceWarning")
 def test_a_policy_that_nobody_followed_has_bounds_alone():
     world = World()
     with pytest.warns(afape.SupportWarning, match=r"want a set of groups that no row has recorded"):

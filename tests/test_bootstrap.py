@@ -63,7 +63,7 @@ def test_same_seed_same_replicates_whatever_the_jobs(parts):
     )
 
 
-@pytest.mark.filterwarnings("ignore::afape.ClippedWeightsWarning")
+@pytest.mark.filterwarnings("ignore::afape.ClippedWeightsWarning", "ignore::afape.NormalizerWarning")
 def test_models_without_a_score_get_their_error_from_the_replicates(parts):
     result = run(parts, bootstrap=30, propensity=GaussianNB(), estimators=["ipw-semi"])
     estimate = result["ipw-semi"]["total"]

@@ -153,7 +153,9 @@ def test_same_seed_same_classifier():
 
 def test_it_is_cloned_like_any_estimator():
     copy = clone(ImputedClassifier(STUMP, drop_probability=0.2, random_state=7))
-    assert copy.get_params(deep=False).keys() == {"estimator", "drop_probability", "random_state"}
+    assert copy.get_params(deep=False).keys() == {
+        "estimator", "drop_probability", "random_state", "decide", "calibrate",
+    }  # fmt: skip
     assert (copy.drop_probability, copy.random_state, copy.estimator.max_depth) == (0.2, 7, 2)
 
 

@@ -6,18 +6,24 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from .agents import AcquireAll, AcquireNone, DecisionRule, FixedOrder, Policy, RandomSubset
     from .bootstrap import Bootstrap
-    from .check import check_support
+    from .check import check_missingness, check_support
     from .classifiers import Classifier, ImputedClassifier
     from .comparison import Comparison, compare
-    from .data import Problem, Retrospective
-    from .diagnostics import Support
+    from .data import Problem, Retrospective, merge_columns
+    from .diagnostics import MissingnessCheck, Support
     from .estimators import Bounds, Estimate
     from .evaluation import evaluate, true_cost
     from .imputation import ChainedImputer, Imputer
     from .missingness import MAR, MCAR, MNAR, Identification, MGraph
     from .notices import (
         AfapeWarning,
+        AssumptionWarning,
+        BalanceWarning,
+        BlankTextWarning,
         ClippedWeightsWarning,
+        DroppedRowsWarning,
+        FarValuesWarning,
+        HeavyWeightsWarning,
         InterruptedBootstrapWarning,
         NormalizerWarning,
         PartialGroupWarning,
@@ -47,6 +53,9 @@ __all__ = [
     "AcquireAll",
     "AcquireNone",
     "AfapeWarning",
+    "AssumptionWarning",
+    "BalanceWarning",
+    "BlankTextWarning",
     "Bootstrap",
     "Bounds",
     "ChainedImputer",
@@ -54,10 +63,13 @@ __all__ = [
     "ClippedWeightsWarning",
     "Comparison",
     "DecisionRule",
+    "DroppedRowsWarning",
     "Estimate",
     "Evaluation",
+    "FarValuesWarning",
     "FixedOrder",
     "GraphMechanism",
+    "HeavyWeightsWarning",
     "Identification",
     "ImputedClassifier",
     "Imputer",
@@ -69,6 +81,7 @@ __all__ = [
     "LearnedValues",
     "LogisticMechanism",
     "MGraph",
+    "MissingnessCheck",
     "NormalizerWarning",
     "NotEstimableError",
     "Optimisation",
@@ -89,11 +102,13 @@ __all__ = [
     "ValueFallbackWarning",
     "ValueRegressor",
     "WalkOptions",
+    "check_missingness",
     "check_support",
     "compare",
     "compare_training",
     "evaluate",
     "load",
+    "merge_columns",
     "optimize",
     "save",
     "sensitivity",
@@ -107,14 +122,16 @@ _HOMES = {
     ".bootstrap": "Bootstrap",
     ".classifiers": "Classifier ImputedClassifier",
     ".comparison": "Comparison compare",
-    ".data": "Problem Retrospective",
-    ".check": "check_support",
-    ".diagnostics": "Support",
+    ".data": "Problem Retrospective merge_columns",
+    ".check": "check_missingness check_support",
+    ".diagnostics": "MissingnessCheck Support",
     ".estimators": "Bounds Estimate",
     ".evaluation": "evaluate true_cost",
     ".imputation": "ChainedImputer Imputer",
     ".missingness": "MAR MCAR MNAR Identification MGraph",
-    ".notices": "AfapeWarning ClippedWeightsWarning NormalizerWarning PartialGroupWarning "
+    ".notices": "AfapeWarning AssumptionWarning BalanceWarning BlankTextWarning ClippedWeightsWarning DroppedRowsWarning "
+    "FarValuesWarning HeavyWeightsWarning "
+    "NormalizerWarning PartialGroupWarning "
     "PropensityFitWarning SeenRowsWarning StochasticMethodWarning SupportWarning "
     "UnrecordedColumnWarning InterruptedBootstrapWarning ValueFallbackWarning",
     ".nuisance": "KnownPropensity KnownValues LearnedPropensity LearnedValues ValueRegressor",

@@ -9,7 +9,7 @@ from functools import partial
 import numpy as np
 from joblib import Parallel, delayed
 
-from .arrays import Floats, Ints, units_of
+from .arrays import Floats, Ints, check_flag, units_of
 from .data import Retrospective
 from .estimators.estimate import Outcome
 from .notices import InterruptedBootstrapWarning, warn
@@ -36,7 +36,9 @@ class Bootstrap:
     refit: bool = True
 
     def __post_init__(self) -> None:
-        if not isinstance(self.n_replicates, int | np.integer) or self.n_replicates < 0:
+        check_flag("refit", self.refit)
+        whole = isinstance(self.n_replicates, int | np.integer) and not isinstance(self.n_replicates, bool)
+        if not whole or self.n_replicates < 0:
             raise ValueError(
                 f"'n_replicates' must be a whole number that is not negative, but is {self.n_replicates!r}."
             )

@@ -7,14 +7,16 @@ from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.base import BaseEstimator, ClassifierMixin, clone
+from sklearn.base import BaseEstimator, ClassifierMixin, clone, is_regressor
+from sklearn.calibration import CalibratedClassifierCV
 from sklearn.ensemble import RandomForestClassifier
+from sklearn.model_selection import GroupKFold
 
-from .arrays import Bools, Floats, Ints
+from .arrays import Bools, Floats, Ints, check_flag, check_number, check_seed
 from .data import Retrospective
 from .notices import SeenRowsWarning, UnrecordedColumnWarning, warn
 
-__all__ = ["Classifier", "ImputedClassifier", "ask_classifier", "check_classifier"]
+__all__ = ["Classifier", "ImputedClassifier", "ask_classifier", "check_classifier", "check_not_training"]
 
 # Rows of separately built tables are recognised by their values. Where values are few, equal rows are no
 # sign of one and the same case, so a small share of look-alikes is not worth a warning.
@@ -35,7 +37,7 @@ class Classifier(Protocol):
 
 
 class ImputedClassifier(BaseEstimator):  # type: ignore[misc]
-    """Impute unconditional means, then classify.
+    r"""Impute unconditional means, then classify.
 
     Trained on the recorded data and on a second copy in which each costly group is dropped with probability
     ``drop_probability``, so that it meets the small sets an agent stops with.
@@ -48,6 +50,12 @@ class ImputedClassifier(BaseEstimator):  # type: ignore[misc]
         Chance of each costly group to be dropped from the second copy.
     random_state : int or None
         Seed of the dropping and of the default forest.
+    decide : {"likely", "cost"}
+        Predict the most likely class, or the class of least expected cost,
+        :math:`\arg\min_k \sum_c p_c C_{ck}` with C the misclassification cost of the problem.
+    calibrate : bool, optional
+        Learn on held-out folds how often a class occurs where it is predicted with a given probability (Platt's sigmoid), and
+        use that. Default: with ``decide="cost"``, where probabilities matter.
 
     Attributes
     ----------
@@ -57,34 +65,111 @@ class ImputedClassifier(BaseEstimator):  # type: ignore[misc]
         Means of the recorded values.
     """
 
-    def __init__(self, estimator: Any = None, drop_probability: float = 0.5, random_state: int | None = 0) -> None:
+    def __init__(
+        self,
+        estimator: Any = None,
+        drop_probability: float = 0.5,
+        random_state: int | None = 0,
+        decide: str = "likely",
+        calibrate: bool | None = None,
+    ) -> None:
         self.estimator = estimator
         self.drop_probability = drop_probability
         self.random_state = random_state
+        self.decide = decide
+        self.calibrate = calibrate
 
     def fit(self, data: Retrospective) -> ImputedClassifier:
         """Train on these records."""
-        if not 0 <= self.drop_probability < 1:
-            raise ValueError(f"'drop_probability' must lie in [0, 1), but is {self.drop_probability!r}.")
+        self._check(data)
         rng = np.random.default_rng(self.random_state)
         kept = data.problem.free | (rng.random(data.recorded.shape) >= self.drop_probability)
         thinned = np.where(kept[:, data.column_group], data.values, np.nan)
         self.means_ = column_means(data)
         self.column_group_, self.columns_ = data.column_group, data.columns
+        self.groups_, self.costs_, self.codes_ = dict(data.problem.groups), data.costs, np.unique(data.labels)
         X = np.concatenate([self._impute(data.values), self._impute(thinned)])
         y = np.concatenate([data.labels, data.labels])
         model = self.estimator
         if model is None:
             model = RandomForestClassifier(n_estimators=50, max_depth=10, random_state=self.random_state)
-        self.estimator_ = clone(model).fit(X, y)
+        self.estimator_ = self._fitted(clone(model), X, y)
         self.classes_ = data.classes[np.unique(data.labels)]
         self.label_classes_ = data.classes
         self._source, self._positions = data.source, data.positions
         self._fingerprints = data.fingerprints()
         return self
 
+    def _check(self, data: Any) -> None:
+        if not isinstance(data, Retrospective):
+            raise TypeError(f"'data' must be an afape.Retrospective, not {type(data).__name__}.")
+        check_number("drop_probability", self.drop_probability, "lie in [0, 1)", lambda v: 0 <= v < 1)
+        check_seed(self.random_state)
+        if self.decide not in ("likely", "cost"):
+            raise ValueError(f"'decide' must be 'likely' or 'cost', but is {self.decide!r}.")
+        if self.calibrate is not None:
+            check_flag("calibrate", self.calibrate)
+        model = self.estimator
+        if isinstance(model, type):
+            raise TypeError(f"'estimator' must be an instance, but is the class {model.__name__}.")
+        if isinstance(model, BaseEstimator) and is_regressor(model):
+            raise TypeError(
+                f"'estimator' must be a classifier, but {type(model).__name__} is a regressor: 0.9 would become class 0."
+            )
+        lacking = [m for m in ("fit", "predict") if model is not None and not hasattr(model, m)]
+        if lacking:
+            raise TypeError(
+                f"'estimator' must be a scikit-learn classifier, but {type(model).__name__} lacks {lacking[0]}."
+            )
+        if (
+            model is not None
+            and self.decide == "cost"
+            and not hasattr(model, "predict_proba")
+            and self.calibrate is False
+        ):
+            raise TypeError(
+                f"'decide' cost needs probabilities, but {type(model).__name__} gives none. Leave 'calibrate' on."
+            )
+
+    def _fitted(self, model: Any, X: Floats, y: Ints) -> Any:
+        """The model on these rows, of which the second half repeats the first; calibrated where that is wanted."""
+        calibrate = self.decide == "cost" if self.calibrate is None else self.calibrate
+        if calibrate:
+            row = np.tile(np.arange(len(y) // 2), 2)  # both copies of a row go into one fold
+            folds = int(min(5, np.bincount(y)[np.unique(y)].min() // 2))
+            if folds < 2:
+                raise ValueError(
+                    "'calibrate' needs at least two rows of every class, but one has fewer. Pass calibrate=False."
+                )
+            model = CalibratedClassifierCV(model, cv=list(GroupKFold(folds).split(X, y, row)), method="sigmoid")
+        try:
+            return model.fit(X, y)
+        except Exception as error:
+            raise ValueError(
+                f"'estimator' {type(self.estimator).__name__} could not be trained on {len(X)} rows and {X.shape[1]} columns: "
+                f"{error}"
+            ) from error
+
+    def predict_proba(self, values: Floats, acquired: Bools) -> Floats:
+        """Probability of every class of the data, shape (n, K), from the acquired groups alone; 0 for classes never met."""
+        X = self._inputs(values, acquired)
+        if not hasattr(self.estimator_, "predict_proba"):
+            raise TypeError(
+                f"{type(self.estimator_).__name__} gives no probabilities. Use ImputedClassifier(..., calibrate=True)."
+            )
+        out = np.zeros((len(X), len(self.label_classes_)))
+        out[:, np.asarray(self.estimator_.classes_, dtype=np.intp)] = self.estimator_.predict_proba(X)
+        return out
+
     def predict(self, values: Floats, acquired: Bools) -> Ints:
         """Predict label codes from the acquired groups alone."""
+        if self.decide == "cost":
+            return np.asarray((self.predict_proba(values, acquired) @ self.costs_).argmin(axis=1), dtype=np.intp)
+        X = self._inputs(values, acquired)
+        return np.asarray(self.estimator_.predict(X), dtype=np.intp)
+
+    def _inputs(self, values: Floats, acquired: Bools) -> Floats:
+        """What the model is asked about: acquired values, and means elsewhere."""
         if not hasattr(self, "estimator_"):
             raise RuntimeError("This ImputedClassifier is not fitted yet; call fit(training_data) first.")
         values = np.asarray(values, dtype=float)
@@ -93,7 +178,7 @@ class ImputedClassifier(BaseEstimator):  # type: ignore[misc]
                 f"'values' must have the {len(self.means_)} columns of training, but has shape {values.shape}."
             )
         seen = np.where(np.asarray(acquired)[:, self.column_group_], values, np.nan)
-        return np.asarray(self.estimator_.predict(self._impute(seen)), dtype=np.intp)
+        return self._impute(seen)
 
     def seen(self, data: Retrospective) -> int:
         """Count rows of ``data`` that this classifier was trained on.
@@ -143,6 +228,12 @@ def check_classifier(classifier: Any, data: Retrospective) -> Classifier:
                 f"'classifier' must have a method predict(values, acquired), but {name} takes values alone. Use "
                 f"afape.ImputedClassifier({name}(...)).fit(training_data)."
             ) from error
+    if (
+        isinstance(classifier, BaseEstimator)
+        and not isinstance(classifier, ImputedClassifier)
+        and is_regressor(classifier)
+    ):
+        raise TypeError(f"'classifier' must predict label codes, but {name} is a regressor.")
     if not callable(getattr(classifier, "predict", None)):
         raise TypeError(f"'classifier' must have a method predict(values, acquired), but {name} has none.")
     if isinstance(classifier, ImputedClassifier) and not hasattr(classifier, "estimator_"):
@@ -162,6 +253,13 @@ def check_classifier(classifier: Any, data: Retrospective) -> Classifier:
             f"The classifier {name} was trained on the columns {list(columns)}, the data have {list(data.columns)}. Declare "
             "'categories' in the Problem and build both tables with it."
         )
+    groups = getattr(classifier, "groups_", None)
+    if isinstance(groups, dict) and groups != dict(data.problem.groups):
+        raise ValueError(
+            f"The classifier {name} was trained with the groups {groups}, the data have {dict(data.problem.groups)}. Build both "
+            "tables with one Problem."
+        )
+    check_not_training(classifier, "classifier")
     seen = classifier.seen(data) if callable(getattr(classifier, "seen", None)) else 0
     if seen:
         warn(
@@ -170,6 +268,17 @@ def check_classifier(classifier: Any, data: Retrospective) -> Classifier:
             SeenRowsWarning,
         )
     return classifier  # type: ignore[no-any-return]
+
+
+def check_not_training(model: Any, argument: str) -> None:
+    """Refuse a network left in training mode, itself or as an attribute: with dropout, two calls disagree."""
+    inside = list(vars(model).values()) if hasattr(model, "__dict__") else []
+    for part in (model, *inside):
+        if getattr(part, "training", False) is True and callable(getattr(part, "eval", None)):
+            raise ValueError(
+                f"{argument!r} must answer the same question in the same way, but {type(part).__name__} is in training mode, in "
+                "which layers such as dropout draw at random. Call its eval() first."
+            )
 
 
 def _check_known_classes(name: str, known: NDArray[Any], data: Retrospective) -> None:

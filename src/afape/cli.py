@@ -42,7 +42,7 @@ def _root() -> None:
 @app.command()
 def demo(
     rows: Annotated[int, typer.Option(min=1000, help="Rows of the synthetic problem.")] = 150_000,
-    seed: Annotated[int, typer.Option(help="Seed.")] = 0,
+    seed: Annotated[int, typer.Option(min=0, help="Seed.")] = 0,
 ) -> None:
     """Evaluate three random policies on a synthetic problem whose true cost is known."""
     console = Console()
@@ -101,7 +101,7 @@ def _signed(distance: float) -> str:
 Draws = Annotated[int, typer.Option(min=2, help="Data sets to draw.")]
 Rows = Annotated[int, typer.Option(min=50, help="Rows of each.")]
 Jobs = Annotated[int, typer.Option(min=1, help="Processes.")]
-Out = Annotated[Path, typer.Option(help="Folder for results; a study found there is resumed.")]
+Out = Annotated[Path, typer.Option(file_okay=False, help="Folder for results; a study found there is resumed.")]
 
 
 @study.command()
@@ -140,17 +140,48 @@ def values(draws: Draws = 100, rows: Rows = 2000, jobs: Jobs = 1, out: Out = Pat
     _study("values_study", out, n_draws=draws, n_rows=rows, n_jobs=jobs)
 
 
+@study.command()
+def efficiency(
+    draws: Draws = 200,
+    real_draws: Annotated[int, typer.Option(min=2, help="Data sets to draw from real rows.")] = 40,
+    rows: Rows = 2000,
+    data: Annotated[Path | None, typer.Option(help="Folder with heloc.csv and income.csv, for real rows.")] = None,
+    jobs: Jobs = 1,
+    out: Out = Path("studies/efficiency"),
+) -> None:
+    """Measure error, bias, coverage and time of the efficient estimator beside others."""
+    console = Console()
+    with _bar(console) as tell:
+        tell("loading", 0, 1)
+        from .experiments.efficiency import efficiency_study
+
+        efficiency_study(
+            out,
+            n_draws=draws,
+            real_draws=real_draws,
+            sizes=(rows,),
+            folder=data,
+            n_jobs=jobs,
+            progress=lambda done, todo: tell("problems", done, todo),
+        )
+    console.print(f"Written to {out}: README.md, summary.csv")
+
+
 def _study(name: str, out: Path, **arguments: int) -> None:
     console = Console()
     with _bar(console) as tell:
         tell("loading", 0, 1)
         from .experiments import pages, studies
+        from .experiments.study import OtherStudyError
 
         try:
             pages.require_matplotlib()
         except ModuleNotFoundError as error:
             raise typer.BadParameter(str(error)) from error
-        summary = getattr(studies, name)(out, progress=lambda done, todo: tell("batches", done, todo), **arguments)
+        try:
+            summary = getattr(studies, name)(out, progress=lambda done, todo: tell("batches", done, todo), **arguments)
+        except (OSError, OtherStudyError) as error:
+            raise typer.BadParameter(f"'--out' cannot be used: {error}") from error
     columns = [
         "setting",
         "policy",

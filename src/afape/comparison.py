@@ -19,8 +19,8 @@ from .data import Retrospective
 from .estimators import TARGETS, Bounds, Estimate, ImputedEstimate, rubin_covariance
 from .estimators.catalogue import ranked
 from .missingness import MAR, MCAR, MNAR
-from .plan import Options, make_plan
-from .result import Evaluation
+from .plan import Options, check_progress, check_sendable, make_plan
+from .result import Evaluation, plain_records
 from .run import Progress, run
 from .support import SupportThresholds
 
@@ -55,10 +55,19 @@ class Comparison:
         return table[["policy", *[c for c in table.columns if c != "policy"]]]
 
     def estimates(self, estimator: str, target: str = "total") -> dict[str, Estimate]:
-        """Estimate of each policy that has one."""
+        """Estimate of each policy that has one.
+
+        Under a graph, a policy that wants nothing whose recording depends on groups with gaps has ``drl-semi`` where another
+        has ``drl-semi-miss``; either name stands for both.
+        """
         if target not in TARGETS:
             raise ValueError(f"'target' must be one of {list(TARGETS)}, but is {target!r}.")
-        found = {name: e[estimator][target] for name, e in self.evaluations.items() if estimator in e}
+        found = {
+            name: e[own][target]
+            for name, e in self.evaluations.items()
+            for own in [_own_name(e, estimator)]
+            if own in e
+        }
         if not found:
             return {name: e[estimator][target] for name, e in self.evaluations.items()}  # says why
         return found
@@ -78,7 +87,7 @@ class Comparison:
     def best_estimator(self) -> str:
         """What `differences` and `ranking` use by default: the doubly robust estimator, else a weighted one."""
         here = self._preferred
-        answered = [n for n in here if all(n in e for e in self.evaluations.values())]
+        answered = [n for n in here if all(_own_name(e, n) in e for e in self.evaluations.values())]
         if not here:
             first = next(iter(self.evaluations.values()))
             sound = [method.name for method in ranked()]
@@ -88,15 +97,17 @@ class Comparison:
     @property
     def _preferred(self) -> list[str]:
         """Estimators by which policies are compared, never one that is known to be biased; the preferred one first."""
-        first = next(iter(self.evaluations.values()))
-        return [c.name for method in ranked() for c in first.choices if c.method is method]
+        choices = {c.name: c for e in self.evaluations.values() for c in e.choices}
+        names = [c.name for method in ranked() for c in choices.values() if c.method is method]
+        return [n for n in names if _twin(n) not in names or "-miss" in n]  # of two names for one, that of the graph
 
     def differences(self, estimator: str | None = None, target: str = "total") -> pd.DataFrame:
         """Paired differences of all pairs, with simultaneous intervals.
 
         The intervals hold for all pairs at once: their level is the quantile of the smallest p-value under the joint
         normal law of the estimates, which is narrower than Bonferroni's because the differences are correlated; each pair
-        then has the t law of its own degrees of freedom. ``p_value`` is adjusted in the same way. Policies for which the
+        then has the t law of its own degrees of freedom, which stand beside it: with fewer than ten, a few rows carry the
+        difference and the interval is many standard errors wide. ``p_value`` is adjusted in the same way. Policies for which the
         estimator has no answer, or only bounds, are left out; ``a - b`` of the estimates bounds their differences.
         """
         estimates = self._points(estimator or self.best_estimator, target)
@@ -131,6 +142,7 @@ class Comparison:
                 "std_error": errors,
                 "lower": difference - half,
                 "upper": difference + half,
+                "degrees_of_freedom": freedom,
                 "p_value": (1 + exceeded) / (1 + len(smallest)),
             }
         )
@@ -138,9 +150,10 @@ class Comparison:
     def ranking(self, estimator: str | None = None, target: str = "total") -> pd.DataFrame:
         """Policies from cheap to dear, with the uncertainty of their rank.
 
-        ``best`` is the probability of being the cheapest under the joint normal law of the estimates, ``rank_lower`` and
-        ``rank_upper`` the ranks that the simultaneous differences leave open. Policies for which the estimator has
-        no answer, or only bounds, are left out.
+        ``rank_lower`` and ``rank_upper`` are the ranks that the simultaneous differences leave open, at the level of the
+        intervals. ``best`` is how probable it is that the policy is the cheapest, by the joint normal law of the estimates:
+        it may be small although rank 1 is not excluded, just as a p-value of 0.05 excludes nothing at 99 %. ``verdict`` says
+        in words what both mean. Policies for which the estimator has no answer, or only bounds, are left out.
         """
         estimator = estimator or self.best_estimator
         estimates = self._points(estimator, target)
@@ -167,7 +180,57 @@ class Comparison:
                 "rank_upper": len(names) - dearer,
             }
         )
+        table["verdict"] = [_verdict(line, len(names)) for line in table.to_dict("records")]
         return table.sort_values("estimate", ignore_index=True, kind="stable")
+
+    def to_dict(self) -> dict[str, Any]:
+        """Everything but the influence values, as plain numbers and text, ready for JSON."""
+        out: dict[str, Any] = {
+            "confidence": self.confidence,
+            "evaluations": {name: e.to_dict() for name, e in self.evaluations.items()},
+        }
+        try:
+            out["estimator"] = self.best_estimator
+            out["ranking"], out["differences"] = plain_records(self.ranking()), []
+            if len(self._points(self.best_estimator, "total")) > 1:
+                out["differences"] = plain_records(self.differences())
+        except ValueError as error:  # nothing to rank by
+            out["reason"] = str(error)
+        return out
+
+    def plot(self, estimator: str | None = None, target: str = "total", ax: Any = None) -> Any:
+        """Draw the estimates with their intervals, cheapest first; needs matplotlib.
+
+        Parameters
+        ----------
+        estimator : str, optional
+            Default: `best_estimator`.
+        target : str
+            "total", "acquisition" or "misclassification".
+        ax : matplotlib Axes, optional
+            Where to draw; default a new figure.
+
+        Returns
+        -------
+        matplotlib Axes
+        """
+        try:
+            from matplotlib import pyplot
+        except ModuleNotFoundError as error:
+            raise ModuleNotFoundError("Plots need matplotlib: pip install 'afape[plot]'.") from error
+        estimator = estimator or self.best_estimator
+        found = self.estimates(estimator, target)
+        ends = {name: e.interval(self.confidence) for name, e in found.items()}
+        order = sorted(found, key=lambda name: -sum(ends[name]))
+        ax = pyplot.figure(figsize=(6, 0.6 + 0.4 * len(order))).add_subplot() if ax is None else ax
+        for y, name in enumerate(order):
+            bounds = isinstance(found[name], Bounds)
+            ax.plot(ends[name], [y, y], color="0.6" if bounds else "C0")
+            if not bounds:
+                ax.plot([found[name].value], [y], "o", color="C0")
+        ax.set_yticks(range(len(order)), order)
+        ax.set_xlabel(f"{target} cost by {estimator}, {100 * self.confidence:g} % intervals")
+        return ax
 
     def __repr__(self) -> str:
         first = next(iter(self.evaluations.values()))
@@ -175,13 +238,40 @@ class Comparison:
         usable = [
             name
             for name in self._preferred
-            if all(name in e and np.isfinite(e[name]["total"].std_error) for e in self.evaluations.values())
+            if all(
+                own in e and np.isfinite(e[own]["total"].std_error)
+                for e in self.evaluations.values()
+                for own in [_own_name(e, name)]
+            )
         ]
         if not usable:
             totals = self.table[self.table["target"] == "total"]
             return f"{head}\n{totals[['policy', 'estimator', 'estimate', 'note']].to_string(index=False)}"
         shown = self.ranking(usable[0]).round({"estimate": 4, "best": 3})
         return f"{head}, total cost by {usable[0]}\n{shown.to_string(index=False)}"
+
+
+def _verdict(line: dict[Any, Any], n_policies: int) -> str:
+    """What rank and probability mean together."""
+    if n_policies == 1:
+        return "alone"
+    if line["rank_upper"] == 1:
+        return "cheapest"
+    if line["rank_lower"] > 1:
+        return "not the cheapest"
+    return "perhaps the cheapest" if line["best"] >= 0.05 else "hardly the cheapest, not excluded"
+
+
+def _twin(estimator: str) -> str:
+    """The name of the same estimator with, or without, groups with gaps to adjust for."""
+    name, known = estimator.removesuffix("-gt"), "-gt" if estimator.endswith("-gt") else ""
+    return (name.removesuffix("-miss") if name.endswith("-miss") else f"{name}-miss") + known
+
+
+def _own_name(evaluation: Evaluation, estimator: str) -> str:
+    """What the estimator is called for this policy."""
+    twin = _twin(estimator)
+    return twin if estimator not in evaluation.outcomes and twin in evaluation.outcomes else estimator
 
 
 def _covariance(estimates: list[Estimate]) -> Floats:
@@ -237,9 +327,8 @@ def compare(
 ) -> Comparison:
     """Evaluate several policies on the same rows.
 
-    Folds, bootstrap draws, completed tables and learned propensities are shared, so that differences are paired. Under a
-    graph, all policies are adjusted for what any of them needs; a policy alone may need less. Arguments are those of
-    `evaluate`, but for
+    Folds, bootstrap draws, completed tables and learned propensities are shared, so that differences are paired; every
+    policy has the numbers that it would have alone. Arguments are those of `evaluate`, but for
 
     Parameters
     ----------
@@ -265,6 +354,10 @@ def compare(
         walk=walk,
         thresholds=thresholds,
     )
+    if odd := [name for name in policies if not isinstance(name, str) or not name.strip()]:
+        raise TypeError(f"'policies' must have texts as names, but {odd[0]!r} is none.")
+    check_progress(progress)
     plan = make_plan(data, classifier, missingness, options)
     bound = {name: bind(policy, data.problem, f"policies[{name!r}]") for name, policy in policies.items()}
+    check_sendable(n_jobs, policies=bound, classifier=classifier)
     return Comparison(run(plan, bound, progress), confidence)

@@ -8,14 +8,14 @@ from typing import Any
 import numpy as np
 
 from .agents.policy import Policy, bind
-from .arrays import check_confidence
+from .arrays import check_confidence, check_jobs, check_seed
 from .bootstrap import Bootstrap
 from .classifiers import Classifier, check_classifier
 from .data import Retrospective
 from .estimators.estimate import Estimate
 from .estimators.plain import RunAverage
 from .missingness import MAR, MCAR, MNAR
-from .plan import Options, make_plan, name_of, walk_options
+from .plan import Options, check_progress, check_sendable, make_plan, name_of, walk_options
 from .result import Evaluation
 from .run import Progress, run
 from .support import SupportThresholds
@@ -123,8 +123,10 @@ def evaluate(
         thresholds=thresholds,
     )
     plan = make_plan(data, classifier, missingness, options)
-    name = name_of(policy)
-    return run(plan, {name: bind(policy, data.problem)}, progress)[name]
+    check_progress(progress)
+    name, bound = name_of(policy), bind(policy, data.problem)
+    check_sendable(n_jobs, policy=bound, classifier=classifier)
+    return run(plan, {name: bound}, progress)[name]
 
 
 def true_cost(
@@ -152,6 +154,8 @@ def true_cost(
             f"{data.problem.group_names[g]!r} ({int(gaps[g])} rows). With gaps, use afape.evaluate."
         )
     check_confidence(confidence)
+    check_seed(random_state)
+    check_sendable(check_jobs(n_jobs), policy=policy, classifier=classifier)
     judge = check_classifier(classifier, data)
     ground = Ground.everything(data, data.values, bind(policy, data.problem), judge)
     seed = int(np.random.SeedSequence(random_state).generate_state(1, np.uint64)[0])

@@ -8,7 +8,13 @@ from types import FrameType
 
 __all__ = [
     "AfapeWarning",
+    "AssumptionWarning",
+    "BalanceWarning",
+    "BlankTextWarning",
     "ClippedWeightsWarning",
+    "DroppedRowsWarning",
+    "FarValuesWarning",
+    "HeavyWeightsWarning",
     "InterruptedBootstrapWarning",
     "NormalizerWarning",
     "PartialGroupWarning",
@@ -24,6 +30,10 @@ __all__ = [
 
 class AfapeWarning(UserWarning):
     """Base of every warning that afape gives, so that one filter catches them all."""
+
+
+class BlankTextWarning(AfapeWarning):
+    """A text column holds texts that look like blanks, such as "NA"; they are levels like others."""
 
 
 class PartialGroupWarning(AfapeWarning):
@@ -42,8 +52,28 @@ class SupportWarning(AfapeWarning):
     """The policy wants sets of groups that hardly any row has recorded."""
 
 
+class HeavyWeightsWarning(AfapeWarning):
+    """A few rows with large weights carry an estimate."""
+
+
+class BalanceWarning(AfapeWarning):
+    """After weighting, rows that have a set still differ from all rows in what is always recorded."""
+
+
+class AssumptionWarning(AfapeWarning):
+    """The records contradict what was assumed about why values are missing."""
+
+
 class ClippedWeightsWarning(AfapeWarning):
     """Learned propensities fell below ``min_propensity`` and were raised to it."""
+
+
+class FarValuesWarning(AfapeWarning):
+    """A column that missingness depends on has values so far off that they would decide a fit alone."""
+
+
+class DroppedRowsWarning(AfapeWarning):
+    """Rows were left out because they lack what missingness depends on."""
 
 
 class NormalizerWarning(AfapeWarning):

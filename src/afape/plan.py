@@ -2,15 +2,27 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
-from numbers import Real
+from numbers import Integral
 from typing import Any
 
 import numpy as np
+from joblib.externals.loky.backend.reduction import dumps
 
 from .agents.policy import bind
-from .arrays import Bools, Floats, Ints, check_confidence, units_of
+from .arrays import (
+    Bools,
+    Floats,
+    Ints,
+    check_confidence,
+    check_count,
+    check_flag,
+    check_jobs,
+    check_number,
+    check_seed,
+    units_of,
+)
 from .bootstrap import Bootstrap
 from .classifiers import Classifier, check_classifier
 from .data import Retrospective
@@ -68,7 +80,7 @@ class Plan:
         How replicates are drawn.
     walk : WalkOptions
         Budgets of the walk, its simulation policy told about the problem.
-    walk_seed, bootstrap_seed
+    walk_seed, bootstrap_seed, component_seed
         Seeds.
     imputations : Imputations or None
         Completed tables, drawn when first used.
@@ -86,6 +98,7 @@ class Plan:
     walk: WalkOptions
     walk_seed: int
     bootstrap_seed: np.random.SeedSequence
+    component_seed: int
     n_jobs: int | None
     thresholds: SupportThresholds
     imputations: Imputations | None
@@ -107,17 +120,21 @@ class Silent:
 def make_plan(data: Any, classifier: Any, missingness: Any, options: Options) -> Plan:
     """Check every argument; ``classifier`` may be None where no prediction is needed."""
     _check_data(data)
-    _check_missingness(missingness, data)
+    data = _check_missingness(missingness, data)
     if options.acquisition_weight not in ("before", "after"):
         raise ValueError(f"'acquisition_weight' must be 'before' or 'after', but is {options.acquisition_weight!r}.")
     check_confidence(options.confidence)
+    check_flag("normalize", options.normalize)
+    check_jobs(options.n_jobs)
+    check_seed(options.random_state)
     specs = _propensity_specs(options.propensity, data)
     possible = choices_under(missingness, specs)
     choices = _chosen(options.estimators, possible)
     values = _action_values(options.values)
     bootstrap = _bootstrap(options.bootstrap, data)
     judge: Classifier = Silent() if classifier is None else check_classifier(classifier, data)
-    fold_seed, walk_seed, bootstrap_seed, imputation_seed = np.random.SeedSequence(options.random_state).spawn(4)
+    seeds = np.random.SeedSequence(options.random_state).spawn(5)
+    fold_seed, walk_seed, bootstrap_seed, imputation_seed, component_seed = seeds
     fold, averaged = _folds(data, options, np.random.default_rng(fold_seed))
     return Plan(
         data=data,
@@ -132,6 +149,7 @@ def make_plan(data: Any, classifier: Any, missingness: Any, options: Options) ->
         walk=walk_options(options.walk, data),
         walk_seed=int(walk_seed.generate_state(1, np.uint64)[0]),
         bootstrap_seed=bootstrap_seed,
+        component_seed=int(component_seed.generate_state(1)[0]),
         n_jobs=options.n_jobs,
         thresholds=_thresholds(options.thresholds),
         imputations=_imputations(options, data, choices, int(imputation_seed.generate_state(1)[0])),
@@ -145,12 +163,15 @@ def _check_data(data: Any) -> None:
         raise ValueError("'data' must have rows, but is empty.")
 
 
-def _check_missingness(missingness: Any, data: Retrospective) -> None:
+def _check_missingness(missingness: Any, data: Retrospective) -> Retrospective:
+    """The records to evaluate on: all, but for rows that the assumption leaves out."""
     if not isinstance(missingness, MCAR | MAR | MNAR):
         raise TypeError(
             f"'missingness' must be afape.MCAR(), afape.MAR(given=[...]) or afape.MNAR(graph=...), not {missingness!r}."
         )
+    data = missingness.rows(data) if isinstance(missingness, MAR) else data
     missingness.conditioning(data, np.zeros(data.problem.n_groups, dtype=bool))  # refuses names that do not fit
+    return data
 
 
 def _propensity_specs(propensity: Any, data: Retrospective) -> dict[str, PropensitySpec]:
@@ -203,8 +224,11 @@ def _chosen(estimators: Any, possible: list[Choice]) -> list[Choice]:
     """Estimators asked for, each once; all that are possible where none is named."""
     if estimators is None:
         return possible
-    if isinstance(estimators, str) or not isinstance(estimators, Sequence) or not estimators:
+    if isinstance(estimators, str) or not isinstance(estimators, Iterable):
         raise ValueError(f"'estimators' must be a list of names, but is {estimators!r}.")
+    estimators = list(estimators)
+    if not estimators:
+        raise ValueError(f"'estimators' must be a non-empty list of names, but is {estimators!r}.")
     by_name = {choice.name: choice for choice in possible}
     for name in estimators:
         if name not in by_name:
@@ -221,9 +245,11 @@ def _action_values(values: Any) -> LearnedValues | KnownValues:
 
 
 def _bootstrap(bootstrap: Any, data: Retrospective) -> Bootstrap | None:
-    if isinstance(bootstrap, int) and bootstrap == 0:
+    if isinstance(bootstrap, int) and not isinstance(bootstrap, bool) and bootstrap == 0:
         return None
-    draws = bootstrap if isinstance(bootstrap, Bootstrap) else Bootstrap(bootstrap)
+    if not isinstance(bootstrap, Bootstrap | Integral) or isinstance(bootstrap, bool):
+        raise TypeError(f"'bootstrap' must be a number of replicates or an afape.Bootstrap, but is {bootstrap!r}.")
+    draws = bootstrap if isinstance(bootstrap, Bootstrap) else Bootstrap(int(bootstrap))
     n_units = len(data) if data.cluster is None else len(np.unique(data.cluster))
     if draws.n_replicates and n_units < 2:
         raise ValueError(
@@ -248,8 +274,7 @@ def assign_folds(n_rows: int, n_folds: int, cluster: Ints | None, rng: np.random
 
     With one fold, nuisances are fitted and used on the same rows.
     """
-    if not isinstance(n_folds, int | np.integer) or n_folds < 1:
-        raise ValueError(f"'n_folds' must be a whole number of at least 1, but is {n_folds!r}.")
+    check_count("n_folds", n_folds, 1)
     units = units_of(n_rows, cluster)
     n_units = int(units.max()) + 1
     if n_units < n_folds:
@@ -264,8 +289,7 @@ def assign_folds(n_rows: int, n_folds: int, cluster: Ints | None, rng: np.random
 
 def split_folds(n_rows: int, split: float, cluster: Ints | None, rng: np.random.Generator) -> Ints:
     """Fold 1 learns, fold 0 is averaged over: what is used in fold 0 is fitted on fold 1."""
-    if not isinstance(split, Real) or not 0 < split < 1:
-        raise ValueError(f"'split' must lie strictly between 0 and 1, but is {split!r}.")
+    check_number("split", split, "lie strictly between 0 and 1", lambda share: 0 < share < 1)
     units = units_of(n_rows, cluster)
     n_units = int(units.max()) + 1
     n_learn = round(split * n_units)
@@ -301,6 +325,26 @@ def _imputations(options: Options, data: Retrospective, choices: list[Choice], s
         return None
     n_imputations = 10 if options.n_imputations is None else options.n_imputations
     return Imputations(data, options.imputer, n_imputations, seed)
+
+
+def check_progress(progress: Any) -> None:
+    """Refuse what cannot be told of progress."""
+    if progress is not None and not callable(progress):
+        raise TypeError(f"'progress' must be a function of steps done and steps to do, but is {progress!r}.")
+
+
+def check_sendable(n_jobs: int | None, **things: Any) -> None:
+    """Refuse, before any work, what cannot be sent to other processes."""
+    if n_jobs in (None, 1):
+        return
+    for argument, thing in things.items():
+        try:
+            dumps(thing)
+        except Exception as error:  # pickling calls the user's code, which may raise anything
+            raise TypeError(
+                f"{argument!r} must be something that can be pickled to run with n_jobs={n_jobs}, but "
+                f"{type(thing).__name__} cannot ({error}). Use n_jobs=1, or leave open files, locks and sessions out of it."
+            ) from error
 
 
 def name_of(thing: Any) -> str:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
 
@@ -12,8 +12,10 @@ import pandas as pd
 from .diagnostics.support import Support
 from .diagnostics.words import percent
 from .estimators import TARGETS, Bounds, Choice, Estimate, Outcome
+from .estimators.catalogue import ranked
+from .estimators.mi import ImputationCheck
 
-__all__ = ["Evaluation", "NotEstimableError"]
+__all__ = ["Evaluation", "NotEstimableError", "plain_records"]
 
 
 _NUMBERS = ["estimate", "std_error", "bound_lower", "bound_upper", "lower", "upper", "normalizer"]
@@ -42,6 +44,10 @@ class Evaluation:
         Positivity diagnostics.
     assumption : tuple of str
         What the estimates stand on, in words: why values are taken to be missing, and what follows from it.
+    propensity : DataFrame
+        One line per group whose recording was learned: the form of the model, ``gain`` (log-likelihood per row above the
+        linear form, on rows not learned from), and its calibration on these rows: ``calibration_slope``, 1 where it is
+        calibrated, and ``calibration_gap``, the largest difference of recorded share and mean probability in ten bins.
     """
 
     outcomes: dict[str, Outcome]
@@ -52,6 +58,7 @@ class Evaluation:
     confidence: float
     assumption: tuple[str, ...] = ()
     choices: tuple[Choice, ...] = ()  # method and propensity of every estimator
+    propensity: pd.DataFrame = field(default_factory=pd.DataFrame)
 
     def __getitem__(self, estimator: str) -> dict[str, Estimate]:
         if estimator not in self.outcomes:
@@ -86,6 +93,7 @@ class Evaluation:
                         "bound_upper": estimate.bound_upper if isinstance(estimate, Bounds) else np.nan,
                         "lower": low,
                         "upper": high,
+                        "degrees_of_freedom": np.nan if estimate is None else estimate.degrees_of_freedom,
                         "ess": outcome.ess,
                         "normalizer": outcome.normalizer,
                         "clipped": outcome.clipped,
@@ -94,6 +102,18 @@ class Evaluation:
                     }
                 )
         return pd.DataFrame(lines)
+
+    def imputation_check(self, target: str = "total") -> ImputationCheck:
+        """The difference between the best estimate that does not rest on an imputation model and `mi`, with its error.
+
+        Where the imputation model is right both estimate the same cost, so that a difference beyond its error speaks against
+        it. Where that error is more than twice the error of `mi`, the records can hardly check the model.
+        """
+        names = [c.name for m in ranked() for c in self.choices if c.method is m and "propensity" in m.needs]
+        sound = next((name for name in names if name in self and not isinstance(self[name][target], Bounds)), None)
+        if "mi" not in self or sound is None:
+            raise NotEstimableError("The check needs 'mi' and a weighted or doubly robust estimate that is no bound.")
+        return ImputationCheck.of(sound, self[sound][target], self["mi"][target])
 
     def to_dict(self) -> dict[str, Any]:
         """Everything but the influence values, as plain numbers and text, ready for JSON."""
@@ -106,13 +126,18 @@ class Evaluation:
             "n_rows": self.support.n_rows,
             "sampled_rows": self.support.sampled,
             "unsupported": self.support.unsupported,
-            "table": _plain(self.table),
-            "sets": _plain(self.support.sets),
-            "weights": _plain(self.support.estimators),
-            "groups": _plain(self.support.groups),
-            "pairs": _plain(self.support.pairs),
-            "views": _plain(self.support.views),
-            "violations": _plain(self.support.violations),
+            "table": plain_records(self.table),
+            "sets": plain_records(self.support.sets),
+            "weights": plain_records(self.support.estimators),
+            "propensity": plain_records(self.propensity),
+            "groups": plain_records(self.support.groups),
+            "pairs": plain_records(self.support.pairs),
+            "views": plain_records(self.support.views),
+            "violations": plain_records(self.support.violations),
+            "balance": plain_records(self.support.balance),
+            "heaviest": plain_records(self.support.heaviest),
+            "undecided": plain_records(self.support.undecided),
+            "heavy": list(self.support.heavy),
             "warnings": list(self.support.warnings),
             "advice": list(self.support.advice),
         }
@@ -126,7 +151,8 @@ class Evaluation:
         )
 
     def _shown(self) -> pd.DataFrame:
-        shown = self.table.drop(columns=["clipped"])
+        shown = self.table.drop(columns=["clipped"]).rename(columns={"degrees_of_freedom": "df"})
+        shown["df"] = [f"{v:.0f}" for v in shown["df"]]
         if shown["bound_lower"].isna().all():
             shown = shown.drop(columns=["bound_lower", "bound_upper"])
         shown["ess"] = [f"{v:.0f}" for v in shown["ess"]]
@@ -155,7 +181,7 @@ def _note(outcome: Outcome) -> str:
     return "; ".join(text for text in (outcome.caveat, lost) if text)
 
 
-def _plain(frame: pd.DataFrame) -> list[dict[str, Any]]:
+def plain_records(frame: pd.DataFrame) -> list[dict[str, Any]]:
     """Records with None for what is not a finite number, as JSON wants it."""
     return [
         {str(k): None if isinstance(v, float) and not np.isfinite(v) else v for k, v in record.items()}

@@ -3,28 +3,35 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any
 
 import numpy as np
 import pandas as pd
 
-from .agents.policy import Policy
-from .arrays import Bools, Floats, every, unique_sets
+from .agents.policy import Policy, bind
+from .arrays import Bools, Floats, every, share_of_heaviest, tally, unique_sets
 from .bootstrap import Replicates, run_bootstrap
 from .classifiers import column_means
-from .diagnostics.search import known_unsupported, supported_view
-from .diagnostics.sums import support_of
+from .components import policy_components
+from .data import Retrospective
+from .diagnostics.search import known_unsupported, supported_view, wanted_enough
+from .diagnostics.sums import carried_by_few, label_suspected, support_of
 from .diagnostics.support import WEIGHT_COLUMNS, Support
+from .diagnostics.words import balance_words, leaning_words, normalizer_words
 from .estimators.bounds import BoundedReduction
-from .estimators.catalogue import Choice
+from .estimators.catalogue import METHODS, Choice
 from .estimators.estimate import Outcome
+from .estimators.mi import ANY_TABLES
 from .estimators.reduction import Reduced
-from .imputation import completed_runs, completed_steps
+from .imputation import ChainedImputer, CompletedRuns, completed_runs, completed_steps
 from .missingness import MNAR
 from .notices import (
+    AssumptionWarning,
+    BalanceWarning,
     ClippedWeightsWarning,
+    HeavyWeightsWarning,
     NormalizerWarning,
     PropensityFitWarning,
     SupportWarning,
@@ -36,10 +43,11 @@ from .nuisance.propensity.factor import NotLearnableError
 from .nuisance.propensity.known import BoundKnownPropensity
 from .nuisance.propensity.learned import BoundPropensity
 from .nuisance.values.known import KnownValues
-from .nuisance.weights import Propensities, View
+from .nuisance.values.models import LearnedValues
+from .nuisance.weights import Propensities, Shared, View
 from .plan import Plan, name_of
 from .result import Evaluation
-from .support import SupportSearch
+from .support import SupportMap, SupportSearch
 from .walk import Ground, Tables, TableStore, WalkTable, run_costs, walk
 
 __all__ = [
@@ -58,22 +66,26 @@ __all__ = [
 Progress = Callable[[int, int], None]
 
 _PROBE_ROWS = 256  # rows by whose sets the form of the propensity is chosen
-_FAR_FROM_ONE = 0.1
+_MOST_WANTED = 20_000  # sets whose support is searched for
+_OFF, _FAR_OFF = 0.1, 0.3  # distance of a mean weight from 1 that is told: beyond chance, and in any case
 
 
 def run(plan: Plan, policies: Mapping[str, Policy], progress: Progress | None = None) -> dict[str, Evaluation]:
-    """Evaluate policies that know the problem, on the same rows and with the same propensities."""
+    """Evaluate policies that know the problem, on the same rows; each as if it were alone, but models are shared."""
     steps = Steps(progress, len(policies) * _steps_of(plan))
     _draw_imputations(plan)
     walked = walk_policies(plan, policies, steps.walked)
-    propensities = bind_propensities(plan, walked.values())
-    return {name: _evaluate(plan, name, policy, walked[name], propensities, steps) for name, policy in policies.items()}
+    shared: Shared = {}
+    bound = {name: bind_propensities(plan, [walked[name]], shared) for name in policies}
+    _tell_assumption(plan, walked.values(), next(iter(bound.values())))
+    return {name: _evaluate(plan, name, policy, walked[name], bound[name], steps) for name, policy in policies.items()}
 
 
 def _draw_imputations(plan: Plan) -> None:
-    """An imputer that fails should fail before the walk; under a graph only the walk says whether it is needed."""
+    """The user's own imputer should fail before the walk, if it fails; otherwise the walk says whether tables are needed."""
     needed = any("imputations" in choice.method.needs for choice in plan.choices)
-    if needed and plan.imputations is not None and not isinstance(plan.missingness, MNAR):
+    own = plan.imputations is not None and not isinstance(plan.imputations.imputer, ChainedImputer)
+    if needed and own and plan.imputations is not None and not isinstance(plan.missingness, MNAR):
         plan.imputations.draw()
 
 
@@ -123,15 +135,30 @@ class Walked:
     tables : Tables
         Its tables.
     wanted : ndarray of bool, shape (u, G)
-        Distinct sets that the policy wants somewhere, nothing at all among them.
+        Distinct sets that the policy wants somewhere, nothing at all among them; where they are very many, those that are
+        wanted most.
     asked : ndarray of bool, shape (v, G)
         Sets that it reaches or wants in a few rows spread over the data; under a graph in all rows, because what has to be
         adjusted for depends on them.
+    n_wanted : int
+        How many sets it wants.
     """
 
     tables: Tables
     wanted: Bools
     asked: Bools
+    n_wanted: int = 0
+
+    def gaps(self, data: Retrospective) -> bool:
+        """Whether the policy wants anything that some row lacks."""
+        return bool((self.asked | self.wanted.any(axis=0))[:, ~data.always_recorded].any())
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """What was left out."""
+        if self.n_wanted <= len(self.wanted):
+            return ()
+        return (f"Support was searched for the {len(self.wanted):,} sets wanted most, of {self.n_wanted:,}.",)
 
 
 def walk_policies(
@@ -142,31 +169,53 @@ def walk_policies(
     n, free = len(data), data.problem.free
     few = n if isinstance(plan.missingness, MNAR) else min(_PROBE_ROWS, n)
     probed = np.isin(np.arange(n), np.linspace(0, n - 1, few).astype(np.intp))
+    # What stopping would cost helps to learn what going on will cost, where the label may be used.
+    learned = isinstance(plan.recipe.values, LearnedValues) and plan.recipe.values.augment_label
+    predicts = learned and any("values" in choice.method.needs for choice in plan.choices)
     out = {}
     for name, policy in policies.items():
         wanted: list[Bools] = [np.zeros((1, data.problem.n_groups), dtype=bool)]
+        amount: list[Floats] = [np.full(1, np.inf)]
         asked: list[Bools] = []
 
-        def seen(table: WalkTable, wanted: list[Bools] = wanted, asked: list[Bools] = asked) -> None:
+        def seen(
+            table: WalkTable,
+            wanted: list[Bools] = wanted,
+            amount: list[Floats] = amount,
+            asked: list[Bools] = asked,
+        ) -> None:
             sets, index = table.edge_sets(free)
-            wanted.append(sets[np.unique(index[table.reach[table.edge_state] > 0])])
+            reach = table.reach[table.edge_state]
+            kept = np.unique(index[reach > 0])
+            wanted.append(sets[kept])
+            amount.append(tally(index, reach * table.edge_probability, len(sets))[kept])
             mine = probed[table.row]
             asked.append(table.sets[np.unique(table.set_index[mine])])
             asked.append(sets[np.unique(index[mine[table.edge_state]])])
             if told is not None:
                 told(table)
 
-        ground = Ground.recorded(data, policy, plan.classifier)
+        ground = Ground.recorded(data, policy, plan.classifier, predicts)
         tables = store.keep(walk(ground, None, plan.walk, plan.walk_seed, plan.n_jobs), seen)
-        out[name] = Walked(tables, unique_sets(np.concatenate(wanted))[0], unique_sets(np.concatenate(asked))[0])
+        most, n_wanted = _most_wanted(np.concatenate(wanted), np.concatenate(amount))
+        out[name] = Walked(tables, most, unique_sets(np.concatenate(asked))[0], n_wanted)
     return out
 
 
-def bind_propensities(plan: Plan, walked: Iterable[Walked]) -> Propensities:
-    """Propensities that serve all of these policies."""
+def _most_wanted(sets: Bools, amount: Floats) -> tuple[Bools, int]:
+    """Distinct sets, those of the largest amount where they are very many; and how many there are."""
+    distinct, index = unique_sets(sets)
+    if len(distinct) <= _MOST_WANTED:
+        return distinct, len(distinct)
+    order = np.argsort(-tally(index, amount, len(distinct)), kind="stable")[:_MOST_WANTED]
+    return distinct[np.sort(order)], len(distinct)
+
+
+def bind_propensities(plan: Plan, walked: Iterable[Walked], shared: Shared | None = None) -> Propensities:
+    """Propensities that serve all of these policies; ``shared`` keeps them for others."""
     asked = unique_sets(np.concatenate([w.asked for w in walked]))[0]
     complete = any(choice.method.view == "missing-data" for choice in plan.choices) if plan.asked else None
-    return Propensities.bind(plan.data, plan.missingness, plan.propensities, plan.recipe.fold, asked, complete)
+    return Propensities.bind(plan.data, plan.missingness, plan.propensities, plan.recipe.fold, asked, complete, shared)
 
 
 @dataclass(frozen=True, eq=False)
@@ -175,6 +224,9 @@ class Views:
 
     by_key: dict[ViewKey, View]
     search: SupportSearch
+    undecided: SupportMap = field(
+        default_factory=SupportMap
+    )  # where too few rows tell whether a wanted set is supported
 
     @property
     def semi(self) -> View:
@@ -198,7 +250,16 @@ def views_of(plan: Plan, propensities: Propensities, walked: Walked) -> Views:
         views["sets", name] = _view(search, propensity, gaps, walked.wanted, walked.tables)
     for name, propensity in propensities.of_complete.items():
         views["complete rows", name] = _view(beyond, propensity, everything, everything[None], walked.tables)
-    return Views(views, search)
+    found = Views(views, search)
+    return replace(found, undecided=_undecided(search, found.semi, walked))
+
+
+def _undecided(search: SupportSearch, view: View, walked: Walked) -> SupportMap:
+    """Where too few rows tell whether what more than a negligible share of runs wants is supported."""
+    if view.refusal or not view.propensity.learned:
+        return SupportMap()
+    found = search.undecided(walked.wanted, view.adjust, view.unsupported)
+    return wanted_enough(view, found, search.data, walked.tables, search.thresholds.share) if found else found
 
 
 def _view(search: SupportSearch, propensity: BoundPropensity, adjust: Bools, wanted: Bools, tables: Tables) -> View:
@@ -225,8 +286,11 @@ def fit(
     choices = _choices(plan, propensities)
     used = {c.key: views.by_key[c.key] for c in choices if c.key is not None}
     valued = dict.fromkeys(c.key for c in choices if c.key is not None and "values" in c.method.needs)
-    runs = _runs(plan, policy, walked.tables, choices, steps or Steps(None, 0))
+    runs = _runs(plan, policy, walked, choices, steps or Steps(None, 0))
     given = propensities.conditioning
+    composed = dict.fromkeys(c.key for c in choices if c.key is not None and "components" in c.method.needs)
+    if composed:
+        runs["components"] = policy_components(plan, policy, walked.tables, given, {key: used[key] for key in composed})
     return Fitted(plan.data, plan.recipe, given, walked.tables, runs, used, tuple(valued)).learn()
 
 
@@ -237,18 +301,28 @@ def _evaluate(
     choices, views = _choices(plan, propensities), views_of(plan, propensities, walked)
     fitted = fit(plan, policy, walked, propensities, views, steps)
     rows = plan.data.identity
-    outcomes = {c.name: answer(c, fitted).outcome(rows, plan.confidence) for c in choices}
+    outcomes = {c.name: _possible(answer(c, fitted).outcome(rows, plan.confidence), plan.data) for c in choices}
     if plan.bootstrap is not None:
         # Imputed estimates have intervals of their own: replicates would need imputations of their own.
         replicated = [c for c in choices if "imputations" not in c.method.needs]
         replicates = _replicates(plan, fitted, replicated, steps)
         outcomes |= replicates.added_to({c.name: outcomes[c.name] for c in replicated})
-    support = support_of(plan.data, walked.tables, views.search, views.semi, views.complete)
+    support = support_of(plan.data, walked.tables, views.search, views.semi, views.complete, views.undecided)
     support = replace(support, estimators=_weight_table(outcomes, [c.name for c in choices if _weighs_states(c)]))
     outcomes = _with_caveats(outcomes, choices, support, plan.thresholds.share)
+    support = _with_leaning(support, choices, plan)
     _tell(outcomes, choices, fitted, propensities, support)
-    judge, assumed, reasons = name_of(plan.classifier), repr(plan.missingness), propensities.reasons
-    return Evaluation(outcomes, support, name, judge, assumed, plan.confidence, reasons, tuple(choices))
+    _tell_weights(support, choices, plan)
+    judge, assumed, forms = name_of(plan.classifier), repr(plan.missingness), propensities.forms()
+    notes = (*propensities.notes, *walked.notes, *_gap_of_nothing(plan, fitted, choices))
+    return Evaluation(outcomes, support, name, judge, assumed, plan.confidence, notes, tuple(choices), forms)
+
+
+def _possible(outcome: Outcome, data: Retrospective) -> Outcome:
+    """Tell estimates what a run can cost at the least and at the most, which intervals never leave."""
+    paid, wrong = float(data.problem.prices.sum()), (float(data.costs.min()), float(data.costs.max()))
+    limits = {"acquisition": (0.0, paid), "misclassification": wrong, "total": (wrong[0], paid + wrong[1])}
+    return replace(outcome, estimates={t: replace(e, limits=limits[t]) for t, e in outcome.estimates.items()})
 
 
 def _choices(plan: Plan, propensities: Propensities) -> list[Choice]:
@@ -270,16 +344,18 @@ def _choices(plan: Plan, propensities: Propensities) -> list[Choice]:
 
 def _refusal(choice: Choice, propensities: Propensities) -> str:
     """Why the assumption does not allow a method for this policy."""
-    if choice.method.view == "missing-data" and not propensities.of_complete:
+    if choice.method.view == "missing-data" and choice.propensity not in propensities.of_complete:
+        if propensities.whole is not None and choice.propensity == "known":
+            return "the known propensity has no array for all groups together"
         return "under this graph the probability of a complete row is not identified"
     if "imputations" in choice.method.needs and not propensities.ignorable:
         return "imputation needs data missing at random given what is always recorded, and under this assumption they are not"
     return ""
 
 
-def _runs(plan: Plan, policy: Policy, tables: Tables, choices: list[Choice], steps: Steps) -> dict[str, Any]:
+def _runs(plan: Plan, policy: Policy, walked: Walked, choices: list[Choice], steps: Steps) -> dict[str, Any]:
     """Costs of plain runs, by walk, for the methods that average them."""
-    data, judge = plan.data, plan.classifier
+    data, judge, tables = plan.data, plan.classifier, walked.tables
     needed = {choice.method.walk for choice in choices if choice.key is None}
 
     def walking(ground: Ground, rows: Any = None) -> Iterator[WalkTable]:
@@ -299,6 +375,8 @@ def _runs(plan: Plan, policy: Policy, tables: Tables, choices: list[Choice], ste
         ground = Ground.everything(data, completed, policy, judge)
         out["mean-imputed"] = run_costs(steps.telling(walking(ground)), data)
     if "completed" in needed and plan.imputations is not None:
+        if not walked.gaps(data) and not plan.imputations.reason:  # all that the policy wants is recorded in every row
+            return out | {"completed": CompletedRuns([run_costs(tables, data)] * len(plan.imputations), ANY_TABLES)}
         out["completed"] = completed_runs(
             plan.imputations, policy, judge, _used(plan), lambda ground, rows: steps.telling(walking(ground, rows))
         )
@@ -351,7 +429,10 @@ def _weight_table(outcomes: dict[str, Outcome], names: list[str]) -> pd.DataFram
     for name in names:
         outcome = outcomes[name]
         steps = ", ".join(f"{v:.3f}" for v in outcome.normalizers)
-        lines.append((name, outcome.ess, outcome.normalizer, steps, outcome.largest_weight, outcome.clipped))
+        total = outcome.estimates.get("total")
+        known = total is not None and total.influence is not None
+        ten = share_of_heaviest(total.influence, total.cluster) if known else float("nan")  # type: ignore[union-attr, arg-type]
+        lines.append((name, outcome.ess, ten, outcome.normalizer, steps, outcome.largest_weight, outcome.clipped))
     return pd.DataFrame(lines, columns=WEIGHT_COLUMNS)
 
 
@@ -366,6 +447,65 @@ def _with_caveats(
             caveat = f"{share} rest on the imputation model alone: no row like theirs has what they want"
             out[choice.name] = replace(out[choice.name], caveat=caveat)
     return out
+
+
+def _tell_assumption(plan: Plan, walked: Iterable[Walked], propensities: Propensities) -> None:
+    """Warn where the label predicts what is recorded although the assumption says that it does not."""
+    data, given = plan.data, propensities.conditioning
+    wanted = np.any([w.wanted.any(axis=0) for w in walked], axis=0) & ~data.always_recorded
+    if given.label or not wanted.any() or len(data.classes) < 2:
+        return
+    if not isinstance(plan.missingness, MNAR) and not label_suspected(data, given, np.flatnonzero(wanted)):
+        return
+    from .diagnostics.implications import label_findings
+
+    names = [data.problem.group_names[g] for g in np.flatnonzero(wanted)]
+    if text := label_findings(data, plan.missingness, names):
+        warn(text, AssumptionWarning)
+
+
+def _gap_of_nothing(plan: Plan, fitted: Fitted, choices: list[Choice]) -> tuple[str, ...]:
+    """Compare the cost of acquiring nothing by the weights of a graph with the same by all rows, which needs no graph."""
+    hybrid = [c.key for c in choices if c.key is not None and c.method.view == "hybrid"]
+    if not hybrid or not plan.data.always_recorded[plan.data.problem.free].all():
+        return ()
+    from .agents.builtin import AcquireNone
+    from .diagnostics.gap import gap_between
+
+    view = fitted.views[hybrid[0]]
+    if view.refusal or view.unsupported or not view.adjust.any():
+        return ()
+    (nothing,) = walk_policies(plan, {"nothing": bind(AcquireNone(), plan.data.problem)}).values()
+    alone = replace(fitted, tables=nothing.tables, table=None, values={}, valued=())
+    weighted = METHODS["ipw-semi-miss"].reduce(alone.evidence(hybrid[0])).outcome(plan.data.identity, plan.confidence)
+    words, doubtful = gap_between(weighted, alone)
+    if doubtful:
+        warn(f"{words[0]} The records contradict the graph, or the propensity is wrong.", AssumptionWarning)
+    return words
+
+
+def _with_leaning(support: Support, choices: list[Choice], plan: Plan) -> Support:
+    """Add which estimators a few rows carry."""
+    lines, rows = support.estimators.to_dict("records"), int(support.views["rows_usable"].iloc[0])
+    unbiased = {c.name for c in choices if not c.method.biased}
+    heavy = [
+        line["estimator"]
+        for line in lines
+        if line["estimator"] in unbiased
+        and carried_by_few(plan.thresholds, len(plan.data), rows, line["ess"], line["ten_heaviest"])
+    ]
+    return replace(support, heavy=(*support.heavy, leaning_words(support.estimators, heavy))) if heavy else support
+
+
+def _tell_weights(support: Support, choices: list[Choice], plan: Plan) -> None:
+    """Warn of weights that rest on few rows, or that do not balance what is always recorded."""
+    if not any(_weighs_states(c) and not c.method.biased for c in choices):
+        return
+    if support.heavy:
+        warn(f"{' '.join(support.heavy)} See result.support.", HeavyWeightsWarning)
+    worst = support.balance["after"].abs().max() if len(support.balance) else 0.0
+    if worst > plan.thresholds.difference and (text := balance_words(support.balance, plan.thresholds.difference)):
+        warn(text, BalanceWarning)
 
 
 def _tell(
@@ -384,17 +524,14 @@ def _tell(
                 ClippedWeightsWarning,
             )
         off = abs(outcome.normalizer - 1)
-        if off > _FAR_FROM_ONE and off > 4 * outcome.normalizer_error:
-            warn(
-                f"{name}: the mean weight is {outcome.normalizer:.3g}, far from 1. Either the policy wants sets that "
-                "are hardly ever recorded, or the propensity model is wrong. See result.support.",
-                NormalizerWarning,
-            )
+        if off > _FAR_OFF or (off > _OFF and off > 3 * outcome.normalizer_error):
+            warn(normalizer_words(name, outcome.normalizer, outcome.normalizer_error), NormalizerWarning)
     if fitted.fallbacks:
         warn(
             f"Action values of {fitted.fallbacks} states and actions had no row like them to learn from in some fold, and "
             "fell back to a model of fewer groups (or, where there was no row at all, to the cost of stopping). "
-            "Use fewer folds, or a policy that wants less.",
+            "A few of many states do no harm: compare drl-semi with ipw-semi, which needs no action values. Where they differ, "
+            "use fewer folds (n_folds=2), pool rare groups, or a policy that wants less; support.sets says which sets are rare.",
             ValueFallbackWarning,
         )
     if not propensities.converged:

@@ -11,7 +11,13 @@ from worlds import WORLDS, ExactValues, World
 import afape
 
 EVERYTHING = afape.SupportThresholds(share=0.0)
-ignored = pytest.mark.filterwarnings("ignore::afape.SupportWarning", "ignore::afape.NormalizerWarning")
+ignored = pytest.mark.filterwarnings(
+    "ignore::afape.SupportWarning",
+    "ignore::afape.NormalizerWarning",
+    "ignore::afape.HeavyWeightsWarning",
+    "ignore::afape.BalanceWarning",
+    "ignore::afape.AssumptionWarning",
+)
 
 
 class Broken(World):
@@ -262,6 +268,7 @@ def test_comparisons_leave_bounds_out():
 
 @pytest.mark.filterwarnings("ignore::afape.SupportWarning", "ignore::afape.ClippedWeightsWarning")
 @pytest.mark.filterwarnings("ignore::afape.NormalizerWarning", "ignore::afape.PropensityFitWarning")
+@pytest.mark.filterwarnings("ignore::afape.BalanceWarning", "ignore::afape.HeavyWeightsWarning")
 def test_bounds_contain_the_truth():
     """Of 100 violated worlds, at least 95; the weights of supported rows are learned."""
     hits, n_bounds = 0, 0

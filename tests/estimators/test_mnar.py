@@ -20,6 +20,9 @@ pytestmark = [
     # Rows that enumerate a world are no sample of it: mean weights need not be near 1, and few rows may carry much.
     pytest.mark.filterwarnings("ignore::afape.NormalizerWarning"),
     pytest.mark.filterwarnings("ignore::afape.SupportWarning"),
+    pytest.mark.filterwarnings(
+        "ignore::afape.HeavyWeightsWarning", "ignore::afape.BalanceWarning", "ignore::afape.AssumptionWarning"
+    ),
 ]
 
 worlds = pytest.mark.parametrize("world", GRAPH_WORLDS.values(), ids=list(GRAPH_WORLDS))

@@ -10,8 +10,11 @@ from afape.plan import choices_under
 
 pytestmark = [
     pytest.mark.parametrize("world", WORLDS, ids=lambda w: f"world{w.seed}"),
-    # Rows that enumerate a world are no sample of it, so mean weights over them need not be near 1.
+    # Rows that enumerate a world are no sample of it: mean weights need not be near 1, nor rows balanced.
     pytest.mark.filterwarnings("ignore::afape.NormalizerWarning"),
+    pytest.mark.filterwarnings(
+        "ignore::afape.HeavyWeightsWarning", "ignore::afape.BalanceWarning", "ignore::afape.AssumptionWarning"
+    ),
 ]
 
 

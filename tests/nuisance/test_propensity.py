@@ -11,6 +11,7 @@ from sklearn.linear_model import LogisticRegression
 from worlds import World
 
 import afape
+from afape import Problem, Retrospective
 from afape.missingness import Conditioning
 from afape.nuisance.propensity import AutoregressivePropensity, ChainPropensity
 from afape.nuisance.propensity.logistic import fit_logistic, logistic_design
@@ -327,3 +328,94 @@ def test_probability_zero_without_a_floor_is_not_estimable():
     assert "probability 0" in none.table["note"].iloc[0]
     assert floor.table["clipped"].tolist() == [1, 1, 1]
     assert np.isfinite(floor["ipw-semi"]["total"].value)
+
+
+def shaped(n, seed, log_odds):
+    """Records in which group b is recorded with these log-odds of column a."""
+    rng = np.random.default_rng(seed)
+    a = rng.normal(size=n)
+    b = np.where(rng.random(n) < 1 / (1 + np.exp(-log_odds(a))), rng.normal(size=n), np.nan)
+    frame = pd.DataFrame({"a": a, "b": b, "y": rng.integers(0, 2, n)})
+    return Retrospective(frame, Problem({"a": ["a"], "b": ["b"]}, {"b": 1.0}, "y", 1.0))
+
+
+@pytest.mark.parametrize(
+    ("log_odds", "forms"),
+    [
+        (lambda a: 0.5 + a, {"linear"}),
+        (lambda a: 1.5 - a**2, {"spline"}),
+        (lambda a: np.where(np.sin(6 * a) > 0, 2.0, -2.0), {"boosting"}),
+    ],
+    ids=["linear", "curved", "jumps"],
+)
+def test_the_records_choose_the_form(log_odds, forms):
+    chosen = []
+    for seed in range(4):
+        data = shaped(4000, seed, log_odds)
+        chain = ChainPropensity(data, given(data, 0), one_fold(data), form="auto")
+        found = chain.forms.of(1)
+        chosen.append(found.kind)
+        assert 0.7 < found.slope < 1.3
+        assert found.gap < 0.15
+        p = ask(chain, data, [False, True])
+        truth = 1 / (1 + np.exp(-log_odds(data.values[:, 0])))
+        assert np.abs(p - truth).mean() < 0.06
+    assert set(chosen) == forms
+
+
+def test_many_columns_are_shrunk():
+    rng = np.random.default_rng(0)
+    x = rng.normal(size=(300, 60))
+    b = np.where(rng.random(300) < 1 / (1 + np.exp(-x[:, 0])), 0.0, np.nan)
+    frame = pd.DataFrame(x, columns=[f"x{j}" for j in range(60)]).assign(b=b, y=rng.integers(0, 2, 300))
+    data = Retrospective(frame, Problem({"x": list(frame.columns[:60]), "b": ["b"]}, {"b": 1.0}, "y", 1.0))
+    chain = ChainPropensity(data, given(data, 0), one_fold(data), form="auto")
+    assert chain.forms.of(1).ridge > 0
+    assert "shrunk" in chain.forms.of(1).name
+
+
+def test_one_mistyped_value_does_not_decide_the_fit():
+    data = shaped(4000, 0, lambda a: 0.5 + a)
+    values = data.values[:, 0].copy()
+    values[np.flatnonzero(~data.recorded[:, 1])[0]] = 1e6
+    frame = pd.DataFrame({"a": values, "b": data.values[:, 1], "y": data.labels})
+    typo = Retrospective(frame, data.problem)
+    clean, spoiled = (ask(ChainPropensity(d, given(d, 0), one_fold(d)), d, [False, True]) for d in (data, typo))
+    inside = np.abs(values) < 3
+    assert np.abs(spoiled - clean)[inside].mean() < 0.02
+    with pytest.warns(afape.FarValuesWarning, match=r"'a' \(1 of 4000 rows\)"):
+        afape.evaluate(typo, afape.AcquireAll(), Zeros(), missingness=afape.MAR(given=["a"]), estimators=["ipw-semi"])
+
+
+class Zeros:
+    def predict(self, values, acquired):
+        return np.zeros(len(values), dtype=int)
+
+
+def test_sampled_patterns_agree_with_all_patterns(monkeypatch):
+    data = additive(2000, 0)
+    joint = AutoregressivePropensity(data, given(data, 0), one_fold(data))
+    sets = [[0, 1, 0, 0], [0, 0, 1, 0], [0, 1, 1, 0], [0, 0, 0, 1], [0, 1, 1, 1]]
+    exact = [ask(joint, data, required) for required in sets]
+    monkeypatch.setattr("afape.nuisance.propensity.autoregressive.MAX_GROUPS", 1)
+    for required, whole in zip(sets, exact, strict=True):
+        drawn = ask(joint, data, required)
+        assert np.abs(drawn - whole).max() < 0.05
+        assert np.abs((drawn - whole).mean()) < 0.01
+
+
+def test_many_groups_have_an_answer_and_say_how():
+    rng = np.random.default_rng(0)
+    names = [f"g{j}" for j in range(18)]
+    x = rng.normal(size=(40, 18))
+    table = pd.DataFrame(x, columns=names).assign(y=[0, 1] * 20)
+    for j in range(1, 18):
+        table.loc[rng.random(40) > 0.8, names[j]] = np.nan
+    data = Retrospective(table, Problem({n: [n] for n in names}, dict.fromkeys(names[1:], 1.0), "y", 20.0))
+    with pytest.warns(afape.AfapeWarning):
+        found = afape.evaluate(
+            data, afape.RandomSubset(0.3), Zeros(), missingness=afape.MAR(given=["g0"]), estimators=["ipw-semi", "blocking"],
+            walk=afape.WalkOptions(max_states=0, n_trajectories=8),
+        )  # fmt: skip
+    assert any("sampled patterns" in text for text in found.assumption)
+    assert np.isfinite(found["blocking"]["total"].value)

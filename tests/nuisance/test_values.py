@@ -45,31 +45,50 @@ def test_every_preset_finds_the_cost(parts, preset, label):
         assert abs(result["dm-semi"][target].value / truth[target].value - 1) < 0.12
 
 
-@pytest.mark.parametrize("world", WORLDS[1:7], ids=lambda w: f"world{w.seed}")
-@pytest.mark.parametrize("label", [True, False])
-def test_values_stay_within_what_costs_allow(world, label):
-    data = world.draw(300, 0)
-    table = WalkTable.concatenate(list(walk(Ground.recorded(data, world.policy, world.classifier))))
-    given = np.flatnonzero(np.isin(data.column_group, world.given))
+def rare_errors(seed, n=3000):
+    """Errors are rare and dear: most costs are 0. Three groups of four columns, recorded completely at random."""
+    rng = np.random.default_rng(seed)
+    X = rng.normal(size=(n, 13))
+    y = (X.sum(axis=1) / 3 + rng.normal(size=n) > 1.6).astype(int)
+    names = [f"c{j}" for j in range(13)]
+    groups = {"a": names[:1], "b": names[1:5], "c": names[5:9], "d": names[9:]}
+    problem = afape.Problem(groups, {"b": 1.0, "c": 1.0, "d": 1.0}, "y", [[0.0, 100.0], [2000.0, 0.0]])
+    complete = afape.Retrospective(pd.DataFrame(X, columns=names).assign(y=y), problem)
+    return complete, complete.hide(np.column_stack([np.ones(n, bool), rng.random((n, 3)) < 0.5]))
 
-    class Wild(RegressorMixin, BaseEstimator):
-        def fit(self, X, y, sample_weight=None):
-            return self
 
-        def predict(self, X):
-            return np.where(np.arange(len(X)) % 2, 1e6, -1e6)
+class Threshold:
+    def predict(self, values, acquired):
+        return (np.nan_to_num(values).sum(axis=1) / 3 > 0.9).astype(int)
 
-    values = ActionValues(data, table, Lessons(given, np.arange(300) % 2, LearnedValues(Wild(), label))).values()
-    left = (np.where(table.acquired, 0.0, world.prices)).sum(axis=1)
-    assert (values.state[:, 0] >= -1e-12).all()
-    assert (values.state[:, 0] <= left + 1e-9).all()
-    costs = (
-        world.costs[data.labels[table.row]]
-        if label
-        else np.broadcast_to(world.costs.ravel(), (len(table.row), world.costs.size))
-    )
-    assert (values.state[:, 1] >= costs.min(axis=1) - 1e-9).all()
-    assert (values.state[:, 1] <= costs.max(axis=1) + 1e-9).all()
+
+def test_rare_and_dear_errors_do_not_bias_the_direct_method():
+    """Predictions that are cut at 0 would have a mean that is too large, the more so after every step."""
+    ratios = []
+    for seed in range(6):
+        complete, data = rare_errors(seed)
+        truth = afape.true_cost(complete, afape.AcquireAll(), Threshold())["misclassification"].value
+        options = {"missingness": afape.MCAR(), "estimators": ["dm-semi"]}
+        found = afape.evaluate(data, afape.AcquireAll(), Threshold(), **options)["dm-semi"]["misclassification"]
+        ratios.append(found.value / truth)
+    assert abs(np.mean(ratios) - 1) < 4 * np.std(ratios, ddof=1) / np.sqrt(6)
+    assert abs(np.mean(ratios) - 1) < 0.2
+
+
+def test_the_penalty_is_the_one_of_least_generalised_cross_validation_error():
+    rng = np.random.default_rng(0)
+    X, noise = rng.normal(size=(60, 3)), rng.normal(size=60)
+    for strength in (0.0, 3.0):
+        y = strength * X[:, 0] + noise
+        model = QuadraticRidge().fit(X, y)
+        errors = []
+        for alpha in 10.0 ** np.arange(-1.0, 3.5, 0.5):
+            Z = model._expand(X) - model.offset_
+            hat = Z @ np.linalg.solve(Z.T @ Z + alpha * np.eye(Z.shape[1]), Z.T)
+            centred = y - y.mean()
+            errors.append(((centred - hat @ centred) ** 2).sum() / (60 - 1 - np.trace(hat)) ** 2)
+        assert_allclose(model.alpha_, 10.0 ** (-1.0 + 0.5 * np.argmin(errors)))
+    assert QuadraticRidge().fit(X, noise).alpha_ > QuadraticRidge().fit(X, 3 * X[:, 0] + noise).alpha_
 
 
 def test_with_the_label_stopping_costs_what_it_costs():
@@ -113,7 +132,7 @@ def test_given_groups_enter_even_where_never_acquired():
     with_z = afape.evaluate(data, policy, Sign(), missingness=afape.MAR(given=["z"]), **options)
     without = afape.evaluate(data, policy, Sign(), missingness=afape.MCAR(), **options)
     error = [abs(r["dm-semi"]["misclassification"].value - truth) for r in (with_z, without)]
-    assert error[0] < 0.5
+    assert error[0] < 1
     assert error[1] > 2
 
 

@@ -11,7 +11,7 @@ from scipy.stats import norm
 
 import afape
 
-KINDS = ("interval", "tail", "level", "category", "corner", "everywhere")
+KINDS = ("interval", "tail", "level", "category", "corner", "everywhere", "slanted")
 
 
 class SoftPolicy:
@@ -124,6 +124,9 @@ class Planted:
             return ward == self.ward
         if self.kind == "corner":
             return (x[:, 0] < norm.ppf(np.sqrt(part + 0.1))) & (flag == 0 if part > 0.3 else x[:, 1] > 0)
+        if self.kind == "slanted":  # one side of a line through both columns, neither of which tells it alone
+            angle = np.pi * (0.1 + 0.3 * self.start) + self.ward * np.pi / 2
+            return x @ np.array([np.cos(angle), np.sin(angle)]) > norm.ppf(1 - part)
         return np.ones(self.n, dtype=bool)
 
     @property

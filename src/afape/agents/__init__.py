@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from .cwcf import CwCF
     from .dqn import DQN
     from .fitted_q import FittedQ
-    from .function import from_function
+    from .function import from_columns, from_function
     from .guideline import Guideline, GuidelineError
     from .joint import JointDQN
     from .naive_bayes import CostSensitiveNaiveBayes
@@ -44,6 +44,7 @@ __all__ = [
     "ValueOfInformation",
     "classifier_from_afabench",
     "from_afabench",
+    "from_columns",
     "from_function",
     "from_sb3",
 ]
@@ -65,6 +66,7 @@ _HOME_OF = {
     "ValueOfInformation": ".value_of_information",
     "classifier_from_afabench": ".afabench",
     "from_afabench": ".afabench",
+    "from_columns": ".function",
     "from_function": ".function",
     "from_sb3": ".sb3",
 }

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from numbers import Real
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from ..arrays import Bools, Floats, Ints
+from ..arrays import Bools, Floats, Ints, check_number
 from ..data import Problem
 from .policy import Policy
 from .state import AgentState
@@ -45,9 +44,7 @@ class RandomSubset(_Plain):
     """
 
     def __init__(self, p: float) -> None:
-        if not isinstance(p, Real) or not 0 <= p <= 1:
-            raise ValueError(f"'p' must lie in [0, 1], but is {p!r}.")
-        self.p: float = float(p)
+        self.p: float = check_number("p", p, "lie in [0, 1]", lambda share: 0 <= share <= 1)
 
     def bind(self, problem: Problem) -> Policy:
         """Tell the policy which groups are costly."""
@@ -89,6 +86,8 @@ class FixedOrder(_Plain):
     def __init__(self, groups: Sequence[str]) -> None:
         if isinstance(groups, str):
             raise TypeError(f"'groups' must be a list of group names, but is the text {groups!r}.")
+        if isinstance(groups, set | frozenset) or not isinstance(groups, Iterable):
+            raise TypeError(f"'groups' must be a list of group names, in order, but is {groups!r}.")
         self.groups = list(groups)
 
     def bind(self, problem: Problem) -> Policy:

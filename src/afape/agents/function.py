@@ -7,6 +7,7 @@ from difflib import get_close_matches
 from typing import Any
 
 import numpy as np
+from numpy.typing import ArrayLike, NDArray
 
 from ..arrays import Bools, Floats, Ints
 from ..data import Problem
@@ -14,7 +15,7 @@ from .builtin import one_hot_actions
 from .policy import Policy
 from .rows import RowReader
 
-__all__ = ["FunctionPolicy", "from_function"]
+__all__ = ["ColumnPolicy", "FunctionPolicy", "from_columns", "from_function"]
 
 Rule = Callable[[dict[str, Any]], str | None]
 
@@ -116,3 +117,87 @@ def _distinct_states(values: Floats, acquired: Bools) -> tuple[Ints, Ints]:
     table = np.column_stack([np.nan_to_num(values, nan=0.0), np.isnan(values), acquired])
     _, first, state = np.unique(table, axis=0, return_index=True, return_inverse=True)
     return first, np.ravel(state)
+
+
+def from_columns(
+    function: Callable[[dict[str, NDArray[Any]]], ArrayLike], columns: Sequence[str] | None = None
+) -> ColumnPolicy:
+    """Make a policy of a function of whole columns, which names groups.
+
+    The quick way for a rule: ``function`` gets a mapping from column names to arrays, one value per row, and returns an array
+    with the name of the group that each row acquires next, or None (or "") where it stops.
+
+    Parameters
+    ----------
+    function : callable
+        ``function(columns)``; numbers are NaN, and levels of categorical columns None, where a column is not acquired. An
+        answer that names a group which a row has already counts as stopping.
+    columns : sequence of str, optional
+        ``data.columns``; needed where a text column has no declared categories in the problem.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from afape import Problem
+    >>> problem = Problem({"age": ["age"], "lactate": ["lactate"]}, {"lactate": 12.0}, "died", 500.0)
+    >>> rule = from_columns(lambda row: np.where(row["age"] > 65, "lactate", None))
+    >>> rule.bind(problem).probabilities(np.array([[70.0, np.nan], [50.0, np.nan]]), np.array([[True, False]] * 2))
+    array([[0., 1., 0.],
+           [0., 0., 1.]])
+    """
+    if not callable(function):
+        raise TypeError(f"'function' must be callable, but is {type(function).__name__}.")
+    return ColumnPolicy(function, columns)
+
+
+class ColumnPolicy:
+    """What `from_columns` returns; `bind` tells it the groups."""
+
+    def __init__(self, function: Callable[..., ArrayLike], columns: Sequence[str] | None = None) -> None:
+        self.function, self.columns = function, columns
+
+    def bind(self, problem: Problem) -> Policy:
+        """Find out which columns belong to which group."""
+        return _BoundColumns(self.function, RowReader(problem, self.columns), repr(self))
+
+    def probabilities(self, values: Floats, acquired: Bools) -> Floats:
+        """Not before ``bind``: without a problem nobody knows the names of the columns."""
+        raise RuntimeError(
+            f"{self!r} does not know the problem yet. afape.evaluate tells it; to ask it yourself, call "
+            "policy.bind(problem).probabilities(values, acquired)."
+        )
+
+    def __repr__(self) -> str:
+        return f"from_columns({getattr(self.function, '__name__', type(self.function).__name__)})"
+
+
+class _BoundColumns:
+    def __init__(self, function: Callable[..., ArrayLike], reader: RowReader, name: str) -> None:
+        self.function, self.reader, self.name = function, reader, name
+
+    def probabilities(self, values: Floats, acquired: Bools) -> Floats:
+        values = np.asarray(values, dtype=float)
+        self.reader.check_width(values)
+        n, n_groups = acquired.shape
+        if not n:
+            return np.zeros((0, n_groups + 1))
+        answer = np.asarray(
+            self.function({name: self.reader.read(name, values) for name in self.reader.places}), dtype=object
+        )
+        if answer.shape != (n,):
+            raise ValueError(
+                f"The function of {self.name} must return one name per row, shape ({n},), but returned shape {answer.shape}."
+            )
+        names = self.reader.problem.group_names
+        place = {name: g for g, name in enumerate(names)} | {None: n_groups, "": n_groups}
+        action = np.empty(n, dtype=np.intp)
+        for named in set(answer.tolist()):
+            if named not in place:
+                raise ValueError(
+                    f"The function of {self.name} must return names of groups, or None to stop, but returned {named!r}. The "
+                    f"groups are {list(names)}."
+                )
+            action[[a == named for a in answer]] = place[named]
+        rows = np.arange(n)
+        again = np.column_stack([acquired, np.zeros(n, dtype=bool)])[rows, action]
+        return one_hot_actions(np.where(again, n_groups, action), n_groups)

@@ -7,6 +7,7 @@ from typing import Any, Protocol, runtime_checkable
 import numpy as np
 
 from ..arrays import Bools, Floats, Ints, any_of, every
+from ..classifiers import check_not_training
 from ..data import Problem
 
 __all__ = ["Policy", "ask_policy", "bind", "check_policy"]
@@ -59,6 +60,7 @@ def check_policy(policy: Any, argument: str = "policy") -> Policy:
             f"{argument!r} must have a method probabilities(values, acquired), but {_named(policy)} has none. For a "
             "function that returns actions, use afape.DecisionRule(function)."
         )
+    check_not_training(policy, argument)
     return policy  # type: ignore[no-any-return]
 
 

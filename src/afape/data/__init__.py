@@ -1,6 +1,7 @@
-"""Problem and retrospective records."""
+"""The decision problem and the records, validated once."""
 
+from .merging import merge_columns
 from .problem import Problem
 from .retrospective import Retrospective
 
-__all__ = ["Problem", "Retrospective"]
+__all__ = ["Problem", "Retrospective", "merge_columns"]

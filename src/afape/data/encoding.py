@@ -11,6 +11,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from ..arrays import Bools, Floats, Ints
+from ..notices import BlankTextWarning, warn
 
 __all__ = ["EncodedColumn", "encode_column", "encode_labels", "plain_values"]
 
@@ -24,6 +25,7 @@ class EncodedColumn(NamedTuple):
 
 
 _UNSET = object()
+_BLANKS = {"", "nan", "na", "n/a", "#n/a", "null", "?", "."}  # in small letters
 
 
 def plain_values(series: nw.Series[Any]) -> NDArray[Any]:
@@ -78,9 +80,47 @@ def encode_column(series: nw.Series[Any], categories: Sequence[Any] | object | N
     if values.dtype == object and not kinds <= {str}:
         raise ValueError(
             f"Column {name!r} mixes values of types {sorted(k.__name__ for k in kinds)}. Make them all numbers or "
-            "all text."
+            f"all text{_odd_words(values[present])}."
         )
+    if categories is _UNSET and levels is None:
+        _check_text(name, values[present])
     return _one_hot(name, values, present, levels)
+
+
+def _is_number(text: str) -> bool:
+    try:
+        return bool(np.isfinite(float(text)))
+    except ValueError:
+        return False
+
+
+def _odd_words(values: NDArray[Any]) -> str:
+    """Texts among numbers, each with its count."""
+    texts, count = np.unique([v for v in values if isinstance(v, str) and not _is_number(v)], return_counts=True)
+    told = ", ".join(
+        f"{t!r} ({c})" for t, c in sorted(zip(texts.tolist(), count.tolist(), strict=True), key=lambda p: -p[1])[:5]
+    )
+    return f"; the texts are {told}" if told else ""
+
+
+def _check_text(name: str, values: NDArray[Any]) -> None:
+    """Refuse numbers that came as text because of a few entries, and tell of texts that look like blanks."""
+    texts, count = np.unique(values.astype(str), return_counts=True)
+    numbers = np.array([_is_number(t) for t in texts], dtype=bool)
+    if numbers.any() and not numbers.all() and 2 * count[numbers].sum() > count.sum():
+        raise ValueError(
+            f"Column {name!r} came as text, but {int(count[numbers].sum())} of its {int(count.sum())} entries are numbers"
+            f"{_odd_words(values)}. Make them numbers, with NaN where nothing was recorded; if a blank means something, "
+            f"say so with 'blank_means' of the Problem, and if the column is a category, with categories={{{name!r}: None}}."
+        )
+    blank = np.array([t.strip().lower() in _BLANKS for t in texts], dtype=bool)
+    if blank.any():
+        told = ", ".join(f"{t!r} in {c}" for t, c in zip(texts[blank].tolist(), count[blank].tolist(), strict=True))
+        warn(
+            f"Column {name!r} holds {told} rows, taken as levels like others. If they mean that nothing was recorded, make "
+            f"them null; if they are levels, list them in 'categories' of the Problem.",
+            BlankTextWarning,
+        )
 
 
 def declared_levels(series: nw.Series[Any]) -> list[str] | None:
@@ -123,6 +163,7 @@ def encode_labels(series: nw.Series[Any], classes: Sequence[Any] | None) -> tupl
     """Codes (-1 where blank), the classes they stand for, and which rows have a label."""
     dtype = series.dtype
     values: NDArray[Any]
+    ordered = _ordered_levels(series)
     if dtype.is_integer() and series.is_null().any():
         values = np.array(series.to_list(), dtype=object)
     elif dtype.is_integer():
@@ -132,11 +173,15 @@ def encode_labels(series: nw.Series[Any], classes: Sequence[Any] | None) -> tupl
     else:
         values = plain_values(series)
     present = ~pd.isna(values)
+    _check_labels(series.name, values[present], classes)
+    if classes is None and ordered is not None:
+        met = set(values[present].tolist())
+        classes = [level for level in ordered if level in met]
     if classes is None:
         codes, uniques = pd.factorize(values, sort=True)
         found = np.asarray(uniques)
     else:
-        found = np.asarray(classes)
+        found = np.array(classes)
         codes = pd.Index(classes).get_indexer(pd.Index(values))
         bad = present & (codes < 0)
         if bad.any():
@@ -145,3 +190,35 @@ def encode_labels(series: nw.Series[Any], classes: Sequence[Any] | None) -> tupl
                 f"not among 'classes' {list(classes)}."
             )
     return np.where(present, codes, -1).astype(np.intp), found, present
+
+
+def _ordered_levels(series: nw.Series[Any]) -> list[Any] | None:
+    """Levels of an ordered category, in their order; None where no order is declared."""
+    native = series.to_native()
+    if series.dtype == nw.Enum:
+        return list(series.cat.get_categories().to_list())
+    if isinstance(native, pd.Series) and isinstance(native.dtype, pd.CategoricalDtype) and native.cat.ordered:
+        return list(native.cat.categories)
+    return None
+
+
+def _check_labels(name: str, values: NDArray[Any], classes: Sequence[Any] | None) -> None:
+    """Refuse labels that read alike but are not, and blank texts that were not declared."""
+    if values.dtype != object:
+        return
+    by_text: dict[str, set[Any]] = {}
+    for value in set(values.tolist()):
+        by_text.setdefault(str(value), set()).add(value)
+    alike = [text for text, kinds in by_text.items() if len(kinds) > 1]
+    if alike:
+        raise ValueError(
+            f"The label column {name!r} holds {alike[0]!r} both as text and as a number, which would be two classes. Make all "
+            "labels text or all numbers."
+        )
+    blank = [t for t in by_text if t.strip().lower() in _BLANKS]
+    if blank and (classes is None or blank[0] not in [str(c) for c in classes]):
+        count = sum(str(v) == blank[0] for v in values)
+        raise ValueError(
+            f"The label column {name!r} holds the text {blank[0]!r} in {count} rows, which looks like a blank. Make it null "
+            "(and pass missing_labels='drop'), or list it in 'classes' of the Problem if it is a class."
+        )

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from numbers import Real
+from decimal import Decimal
+from numbers import Integral, Real
 from typing import Any
 
 import numpy as np
@@ -27,8 +28,9 @@ class Problem:
         A group without a price, or with price 0, is *free*: revealed before the first decision.
     label : str
         Name of the label column.
-    misclassification_cost : float or array-like of shape (n_classes, n_classes)
-        One cost for every wrong label, or a matrix indexed ``[true, predicted]`` in the order of ``classes``.
+    misclassification_cost : float, array-like or DataFrame of shape (n_classes, n_classes)
+        One cost for every wrong label, or a matrix indexed ``[true, predicted]`` in the order of ``classes``. A pandas
+        DataFrame whose index and columns are labels is aligned with the classes by label.
     classes : sequence, optional
         All labels, in the order of their codes. Default: the sorted labels found in the data.
     categories : mapping from column to its levels, optional
@@ -70,12 +72,15 @@ class Problem:
     group_names: tuple[str, ...] = field(init=False, repr=False)
     feature_columns: tuple[str, ...] = field(init=False, repr=False)
     n_groups: int = field(init=False, repr=False)
+    cost_labels: tuple[Any, ...] | None = field(init=False, repr=False)  # of rows and columns of the cost matrix
     prices: Floats = field(init=False, repr=False)
     free: Bools = field(init=False, repr=False)
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "groups", _checked_groups(self.groups))
+        object.__setattr__(self, "label", column_name(self.label))
         object.__setattr__(self, "costs", _checked_costs(self.costs, self.groups))
+        object.__setattr__(self, "cost_labels", _cost_labels(self.misclassification_cost))
         object.__setattr__(self, "misclassification_cost", _checked_cost(self.misclassification_cost))
         object.__setattr__(self, "group_names", tuple(self.groups))
         object.__setattr__(self, "feature_columns", tuple(c for columns in self.groups.values() for c in columns))
@@ -87,29 +92,30 @@ class Problem:
             if not isinstance(getattr(self, argument), Mapping):
                 given = type(getattr(self, argument)).__name__
                 raise TypeError(f"{argument!r} must be a mapping from columns to what they hold, but is a {given}.")
+            object.__setattr__(self, argument, {column_name(c): v for c, v in getattr(self, argument).items()})
             unknown = [c for c in getattr(self, argument) if c not in self.feature_columns]
             if unknown:
                 raise ValueError(
                     f"{argument!r} must name columns of 'groups', but {unknown[0]!r} is in no group. "
                     f"The columns are {list(self.feature_columns)}."
                 )
-        for column, levels in self.categories.items():
-            if levels is not None and (isinstance(levels, str) or len(set(levels)) < len(levels)):
-                raise ValueError(f"'categories' must list different levels, but {column!r} has {levels!r}.")
+        listed = {column: _checked_levels(column, levels) for column, levels in self.categories.items()}
+        object.__setattr__(self, "categories", listed)
         if self.label in self.feature_columns:
             raise ValueError(
                 f"'label' must not be a feature, but {self.label!r} is also a column of a group. "
                 "Remove it from 'groups': an agent must not see the label."
             )
         if self.classes is not None:
-            _check_classes(self.classes, np.asarray(self.misclassification_cost))
+            object.__setattr__(self, "classes", _checked_classes(self.classes, np.asarray(self.misclassification_cost)))
+            self.cost_matrix(len(self.classes), self.classes)
 
     def group_index(self, names: Sequence[str], argument: str) -> Ints:
         """Positions of the named groups; ``argument`` is the one that an error names."""
         return positions_of(names, self.group_names, argument)
 
-    def cost_matrix(self, n_classes: int) -> Floats:
-        """Misclassification cost indexed ``[true, predicted]``."""
+    def cost_matrix(self, n_classes: int, classes: Sequence[Any] | None = None) -> Floats:
+        """Misclassification cost indexed ``[true, predicted]``, in the order of ``classes`` where it is labelled."""
         cost = np.asarray(self.misclassification_cost, dtype=float)
         if cost.ndim == 0:
             return float(cost) * (1.0 - np.eye(n_classes))
@@ -119,7 +125,10 @@ class Problem:
                 f"{n_classes}) here, but has shape {cost.shape}. If a class is absent from this data, list all "
                 "of them in 'classes' of the Problem."
             )
-        return cost
+        if self.cost_labels is None or classes is None:
+            return cost
+        place = _places(list(classes), list(self.cost_labels))
+        return np.asarray(cost[np.ix_(place, place)])
 
     def __repr__(self) -> str:
         parts = [
@@ -127,6 +136,11 @@ class Problem:
             for name, free, price in zip(self.group_names, self.free, self.prices, strict=True)
         ]
         return f"Problem({', '.join(parts)}; label {self.label!r})"
+
+
+def column_name(name: Any) -> Any:
+    """The name as text where it is a whole number, as pandas numbers columns; anything else as it is."""
+    return str(name) if isinstance(name, Integral) and not isinstance(name, bool) else name
 
 
 def _checked_groups(groups: Mapping[str, Sequence[str]]) -> dict[str, tuple[str, ...]]:
@@ -137,7 +151,11 @@ def _checked_groups(groups: Mapping[str, Sequence[str]]) -> dict[str, tuple[str,
     for name, columns in groups.items():
         if not isinstance(columns, Iterable):
             raise TypeError(f"'groups' must give each group a list of columns, but {name!r} has {columns!r}.")
-        columns = (columns,) if isinstance(columns, str) else tuple(columns)
+        if isinstance(columns, set | frozenset):
+            raise TypeError(
+                f"'groups' must list columns in order, but {name!r} has the set {columns!r}, which has none."
+            )
+        columns = (columns,) if isinstance(columns, str) else tuple(column_name(c) for c in columns)
         if not columns:
             raise ValueError(f"'groups' must give each group a column, but {name!r} has none.")
         for column in columns:
@@ -157,7 +175,8 @@ def _checked_costs(costs: Mapping[str, float], groups: Mapping[str, Sequence[str
     for name, price in costs.items():
         if name not in groups:
             raise ValueError(f"'costs' must name groups, but {name!r} is none. The groups are {list(groups)}.")
-        if not isinstance(price, Real) or not np.isfinite(price) or price < 0:
+        number = isinstance(price, Real | Decimal) and not isinstance(price, bool | np.bool_)
+        if not number or not np.isfinite(float(price)) or price < 0:
             raise ValueError(
                 f"'costs' must be finite and not negative, but the price of {name!r} is {price!r}. "
                 "Leave a free group out."
@@ -167,8 +186,11 @@ def _checked_costs(costs: Mapping[str, float], groups: Mapping[str, Sequence[str
 
 def _checked_cost(cost: ArrayLike) -> Floats:
     try:
-        array = np.asarray(cost, dtype=float)
-    except (TypeError, ValueError) as error:
+        kind = np.asarray(cost).dtype.kind
+        array = np.array(cost, dtype=float)  # a copy: the user's array stays the user's
+        if kind not in "iufO":
+            raise TypeError
+    except (TypeError, ValueError, OverflowError) as error:
         raise ValueError(
             f"'misclassification_cost' must be one number or a square matrix of numbers, but is {cost!r}."
         ) from error
@@ -182,9 +204,47 @@ def _checked_cost(cost: ArrayLike) -> Floats:
     return array
 
 
-def _check_classes(classes: Sequence[Any], cost: Floats) -> None:
-    if isinstance(classes, str) or not isinstance(classes, Iterable):
-        raise TypeError(f"'classes' must be a list of labels, but is {classes!r}.")
+def _checked_levels(column: str, levels: Any) -> list[Any] | None:
+    if levels is None:
+        return None
+    if not isinstance(levels, Iterable) or isinstance(levels, set | frozenset):
+        raise TypeError(f"'categories' must list the levels of a column, in order, but {column!r} has {levels!r}.")
+    listed = list(levels)
+    if isinstance(levels, str) or len(set(listed)) < len(listed):
+        raise ValueError(f"'categories' must list different levels, but {column!r} has {levels!r}.")
+    return listed
+
+
+def _cost_labels(cost: Any) -> tuple[Any, ...] | None:
+    """Labels of a cost matrix that has some; its rows and columns must name the same ones."""
+    if not hasattr(cost, "index") or not hasattr(cost, "columns"):
+        return None
+    rows, columns = list(cost.index), list(cost.columns)
+    if rows == columns == list(range(len(rows))):
+        return None  # never named
+    if rows != columns:
+        raise ValueError(
+            "'misclassification_cost' must have the same labels, in the same order, as index (true) and as columns "
+            f"(predicted), but has {rows} and {columns}."
+        )
+    return tuple(rows)
+
+
+def _places(classes: list[Any], labels: list[Any]) -> list[int]:
+    """Where each class stands in a labelled cost matrix."""
+    by_text = [str(label) for label in labels]
+    if len(set(by_text)) < len(by_text) or {str(c) for c in classes} != set(by_text):
+        raise ValueError(
+            f"'misclassification_cost' must be labelled by the classes {classes}, but is labelled {labels}. Name rows and "
+            "columns as the label column does, or pass a plain array in the order of the classes."
+        )
+    return [by_text.index(str(c)) for c in classes]
+
+
+def _checked_classes(classes: Sequence[Any], cost: Floats) -> list[Any]:
+    if isinstance(classes, str | set | frozenset) or not isinstance(classes, Iterable):
+        raise TypeError(f"'classes' must be a list of labels, in order, but is {classes!r}.")
+    classes = classes.tolist() if isinstance(classes, np.ndarray) else list(classes)
     if len(set(classes)) < len(classes) or len(classes) < 2:
         raise ValueError(f"'classes' must be at least two different labels, but is {list(classes)}.")
     if cost.ndim == 2 and len(cost) != len(classes):
@@ -192,3 +252,4 @@ def _check_classes(classes: Sequence[Any], cost: Floats) -> None:
             f"'misclassification_cost' must have one row and column per class, but has shape {cost.shape} "
             f"for {len(classes)} classes."
         )
+    return classes

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import uuid
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 import narwhals.stable.v1 as nw
@@ -12,10 +12,10 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from ..arrays import Bools, Floats, Ints, every, units_of
+from ..arrays import Bools, Floats, Ints, check_seed, every, units_of
 from ..notices import PartialGroupWarning, warn
 from .encoding import declared_levels, encode_column, encode_labels, plain_values
-from .problem import Problem
+from .problem import Problem, column_name
 
 __all__ = ["Retrospective"]
 
@@ -85,6 +85,7 @@ class Retrospective:
     def __init__(
         self, frame: Any, problem: Problem, *, cluster: str | None = None, missing_labels: str = "raise"
     ) -> None:
+        cluster = column_name(cluster)
         table = _as_table(frame, problem, cluster)
         if missing_labels not in ("raise", "drop"):
             raise ValueError(f"'missing_labels' must be 'raise' or 'drop', but is {missing_labels!r}.")
@@ -100,7 +101,7 @@ class Retrospective:
             labels, positions = labels[labelled], positions[labelled]
         _check_classes(labels, classes, problem)
         self.problem, self.labels, self.classes = problem, labels, classes
-        self.costs = problem.cost_matrix(len(classes))
+        self.costs = problem.cost_matrix(len(classes), classes.tolist())
         self._encode_features(table)
         self.cluster = None if cluster is None else _cluster_codes(table[cluster])
         self.source, self.positions = uuid.uuid4().hex, positions
@@ -146,7 +147,7 @@ class Retrospective:
             )
 
     def _freeze(self) -> None:
-        for array in (self.values, self.recorded, self.labels, self.cluster, self.positions):
+        for array in (self.values, self.recorded, self.labels, self.cluster, self.positions, self.costs, self.classes):
             if array is not None:
                 array.setflags(write=False)
 
@@ -206,7 +207,12 @@ class Retrospective:
         random_state : int or None
             Seed.
         """
-        sizes = np.asarray(shares, dtype=float)
+        check_seed(random_state)
+        shares = list(shares) if isinstance(shares, Iterable) and not isinstance(shares, str) else shares
+        try:
+            sizes = np.asarray(shares, dtype=float)
+        except (TypeError, ValueError) as error:
+            raise ValueError(f"'shares' must be positive and sum to 1, but is {shares!r}.") from error
         if sizes.ndim != 1 or len(sizes) == 0 or not (sizes > 0).all() or not abs(sizes.sum() - 1) <= 1e-9:
             raise ValueError(f"'shares' must be positive and sum to 1, but is {shares!r}.")
         units = units_of(len(self), self.cluster)
@@ -236,6 +242,10 @@ class Retrospective:
 def _as_table(frame: Any, problem: Problem, cluster: str | None) -> nw.DataFrame[Any]:
     if not isinstance(problem, Problem):
         raise TypeError(f"'problem' must be an afape.Problem, not {type(problem).__name__}.")
+    if isinstance(frame, pd.DataFrame) and any(column_name(c) is not c for c in frame.columns):
+        frame = frame.set_axis(
+            [column_name(c) for c in frame.columns], axis=1
+        )  # a new table; the user's stays as it is
     lazy = hasattr(frame, "collect_schema") and not hasattr(frame, "height")
     names = [] if lazy else list(getattr(frame, "column_names", getattr(frame, "columns", [])))
     doubled = sorted({str(name) for name in names if names.count(name) > 1})
@@ -298,17 +308,22 @@ def _check_classes(labels: Ints, classes: NDArray[Any], problem: Problem) -> Non
             f"The label column {problem.label!r} has {len(classes)} different values in {len(labels)} rows and looks "
             "continuous. afape evaluates classifiers: bin the label first."
         )
-    problem.cost_matrix(len(classes))
+    problem.cost_matrix(len(classes), classes.tolist())
 
 
 def _cluster_codes(series: nw.Series[Any]) -> Ints:
     # Whole numbers stay whole: as floats, long identifiers would run into each other.
     whole = series.dtype.is_integer() and not series.is_null().any()
-    values = np.asarray(series.to_numpy()) if whole else plain_values(series)
+    values = np.asarray(series.to_numpy()) if whole else np.array(series.to_list(), dtype=object)
     blank = int(pd.isna(values).sum())
     if blank:
         raise ValueError(
             f"The cluster column {series.name!r} is blank in {blank} of {len(values)} rows. Give every row a "
             "cluster; a row that belongs to no other gets one of its own."
+        )
+    if series.dtype.is_float() and (np.abs(values.astype(float)) >= 2.0**53).any():
+        raise ValueError(
+            f"The cluster column {series.name!r} holds numbers of more than 15 digits as floats, so that different ones may "
+            "have become equal. Read the column as text."
         )
     return np.asarray(pd.factorize(values)[0], dtype=np.intp)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from dataclasses import replace
 
 import numpy as np
 
@@ -13,7 +14,7 @@ from ..nuisance.weights import View
 from ..support import SupportMap, SupportSearch, Violation
 from ..walk import Tables, WalkTable
 
-__all__ = ["known_unsupported", "supported_view", "wanted_sets"]
+__all__ = ["known_unsupported", "supported_view", "wanted_enough", "wanted_sets"]
 
 
 def supported_view(view: View, found: SupportMap, data: Retrospective, tables: Tables, share: float) -> View:
@@ -26,6 +27,13 @@ def supported_view(view: View, found: SupportMap, data: Retrospective, tables: T
             return View(view.propensity, view.recorded, view.adjust, kept)
         found, view = kept, View(plain.propensity, plain.recorded, plain.adjust, kept)
     return view
+
+
+def wanted_enough(view: View, found: SupportMap, data: Retrospective, tables: Tables, share: float) -> SupportMap:
+    """Of what may be unsupported, that which more than a ``share`` of the policy's runs wants, with these shares."""
+    shares, _ = _shares(View(view.propensity, view.recorded, view.adjust, found), data, tables)
+    told = [replace(v, share=min(float(s), 1.0)) for v, s in zip(found.violations, shares, strict=True) if s > share]
+    return SupportMap(tuple(told))
 
 
 def known_unsupported(

@@ -3,14 +3,29 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from typing import Any
 
 import pandas as pd
 
-__all__ = ["SET_COLUMNS", "VIOLATION_COLUMNS", "WEIGHT_COLUMNS", "Support"]
+__all__ = [
+    "BALANCE_COLUMNS",
+    "HEAVIEST_COLUMNS",
+    "SET_COLUMNS",
+    "UNDECIDED_COLUMNS",
+    "VIOLATION_COLUMNS",
+    "WEIGHT_COLUMNS",
+    "Support",
+]
 
-SET_COLUMNS = ["set", "wanted", "rows_recorded", "share_recorded", "smallest_propensity", "largest_weight", "ess"]
+SET_COLUMNS = [
+    "set", "wanted", "rows_recorded", "share_recorded", "rows_wanting", "smallest_propensity", "largest_weight", "ess",
+    "ten_heaviest",
+]  # fmt: skip
 VIOLATION_COLUMNS = ["set", "where", "rows", "rows_recorded", "unsupported"]
-WEIGHT_COLUMNS = ["estimator", "ess", "normalizer", "normalizers", "largest_weight", "clipped"]
+WEIGHT_COLUMNS = ["estimator", "ess", "ten_heaviest", "normalizer", "normalizers", "largest_weight", "clipped"]
+HEAVIEST_COLUMNS = ["row", "set", "weight", "share"]
+BALANCE_COLUMNS = ["set", "column", "before", "after", "std_error", "p_value"]
+UNDECIDED_COLUMNS = ["set", "where", "rows", "rows_recorded", "rows_needed", "wanted"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -20,16 +35,18 @@ class Support:
     Attributes
     ----------
     sets : DataFrame
-        One line per set of groups that the policy wants: the estimated probability that it gets there
-        (``wanted``), rows that have it recorded, the smallest propensity where it is supported (among rows that have
-        it, and a part of those that want it and do not), the largest weight, and the number of rows that the
-        weighted ones are worth (``ess``).
+        One line per set of groups that the policy wants: the estimated probability that it gets there (``wanted``; a
+        weighted mean, divided by the mean weight before the decision, so that it is a probability), rows that have it
+        recorded, those of them in which the policy wants it (``rows_wanting``), the smallest propensity where it is
+        supported (among rows that have it, and a part of those that want it and do not), the largest weight, the number
+        of rows that the weighted ones are worth (``ess``), and the share of the ten heaviest rows in the squared weights.
     unsupported : float
         Estimated probability that a run wants an unsupported set: one that no row has recorded, or that rows like
         this one do not have recorded. Above 0, no weighting can be right.
     estimators : DataFrame
-        Effective sample size, mean final weight (1 where all is well), mean weights before each decision, largest
-        weight and clipped propensities of each weighted estimator.
+        Effective sample size, share of the ten heaviest rows in the variance of the total cost (in its squared influence
+        values), mean final weight (1 where all is well), mean weights before each decision, largest weight and clipped
+        propensities of each weighted estimator.
     n_rows, sampled : int
         Rows, and how many of them were sampled rather than enumerated.
     groups : DataFrame
@@ -41,6 +58,17 @@ class Support:
         that can be used, and the share of trajectories that they can follow to the end.
     violations : DataFrame
         Sets that are unsupported, in which rows, and the share of the policy's runs that meets them.
+    heaviest : DataFrame
+        The ten rows (positions in the data) and sets of largest weight, and their shares in the squared weights.
+    balance : DataFrame
+        Of each wanted set and each column that is always recorded, label included, worst first: by how many standard
+        deviations rows that have the set differ from all rows, before and after weighting, and how probable so large a
+        difference after weighting is by chance.
+    undecided : DataFrame
+        Sets that are hardly recorded in a region beside which they are, where too few rows tell whether they could be:
+        ``rows_needed`` is how many would. Estimates take these regions as supported.
+    heavy : tuple of str
+        Which rows carry the estimates, where they are few; empty where all is well.
     warnings : tuple of str
         What is below a threshold; empty where all is well.
     advice : tuple of str
@@ -58,16 +86,38 @@ class Support:
     violations: pd.DataFrame = field(default_factory=pd.DataFrame)
     warnings: tuple[str, ...] = ()
     advice: tuple[str, ...] = ()
+    heaviest: pd.DataFrame = field(default_factory=pd.DataFrame)
+    balance: pd.DataFrame = field(default_factory=pd.DataFrame)
+    undecided: pd.DataFrame = field(default_factory=pd.DataFrame)
+    heavy: tuple[str, ...] = ()
 
     @property
     def holds(self) -> bool:
-        """Whether positivity holds for this policy in the semi-offline view, as far as the records show."""
-        return bool(self.unsupported == 0 and len(self.violations) == 0 and self.views["holds"].iloc[0])
+        """Whether positivity holds for this policy in the semi-offline view, as far as the records show.
+
+        False as well where a few rows carry the estimates, or where too few rows tell: see ``heavy`` and ``undecided``.
+        """
+        broken = self.unsupported > 0 or len(self.violations) > 0 or not self.views["holds"].iloc[0]
+        return not broken and not self.heavy and len(self.undecided) == 0
+
+    def plot_balance(self, ax: Any = None, most: int = 30) -> Any:
+        """Love plot: differences before and after weighting, the ``most`` largest; returns the matplotlib axes."""
+        from .love_plot import love_plot
+
+        return love_plot(self.balance, ax, most)
 
     def __repr__(self) -> str:
         walk = "exact walk" if self.sampled == 0 else f"{self.sampled} of {self.n_rows} rows sampled"
         head = f"Support: {len(self.sets)} sets wanted, {100 * self.unsupported:.2g} % of runs unsupported, {walk}"
-        parts = [head, *(f"! {text}" for text in self.warnings), *(f"> {text}" for text in self.advice)]
-        frames = (self.views, self.violations, self.groups, self.sets.head(12), self.pairs, self.estimators)
+        parts = [head, *(f"! {text}" for text in (*self.warnings, *self.heavy)), *(f"> {text}" for text in self.advice)]
+        frames = (
+            self.views,
+            self.violations,
+            self.undecided,
+            self.groups,
+            self.sets.head(12),
+            self.pairs,
+            self.estimators,
+        )
         parts += [frame.to_string(index=False, float_format="{:.4g}".format) for frame in frames if len(frame)]
         return "\n".join(parts)

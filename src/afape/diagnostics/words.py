@@ -11,11 +11,25 @@ import pandas as pd
 from ..arrays import Bools, every
 from ..data import Retrospective
 from ..support import SupportMap, SupportThresholds, Violation
-from .support import VIOLATION_COLUMNS
+from ..support.regions import rows_needed
+from .support import UNDECIDED_COLUMNS, VIOLATION_COLUMNS
 
-__all__ = ["ThinSet", "advice_on", "findings_on", "percent", "thin_words", "violation_table"]
+__all__ = [
+    "ThinSet",
+    "advice_on",
+    "balance_words",
+    "findings_on",
+    "heavy_words",
+    "leaning_words",
+    "normalizer_words",
+    "percent",
+    "thin_words",
+    "undecided_table",
+    "violation_table",
+]
 
 _TOLD = 4  # violations told in one warning
+_CHANCE = 1e-3  # a difference that is less probable than this by chance is told
 
 
 def violation_table(data: Retrospective, unsupported: SupportMap, columns: Sequence[str]) -> pd.DataFrame:
@@ -31,6 +45,27 @@ def violation_table(data: Retrospective, unsupported: SupportMap, columns: Seque
         for v in sorted((*unsupported.violations, *unsupported.minor), key=lambda v: -v.share)
     ]
     return pd.DataFrame(lines, columns=VIOLATION_COLUMNS)
+
+
+def undecided_table(
+    data: Retrospective, undecided: SupportMap, healthy: float, columns: Sequence[str]
+) -> tuple[pd.DataFrame, tuple[str, ...]]:
+    """One line per region in which too few rows tell whether a set can be recorded, and the same in words."""
+    lines, told = [], []
+    for v in sorted(undecided.violations, key=lambda v: -v.share):
+        rows, place, needed = int(v.rows.sum()), v.where(columns), rows_needed(v.n_recorded, healthy)
+        lines.append((v.name(data), place, rows, v.n_recorded, needed, v.share))
+        told.append(
+            f"{v.name(data)!r} is recorded in {v.n_recorded} of {rows} rows with {place}, where {percent(v.share)} of runs want "
+            f"it, and more often beside them. {_unclear(rows, needed)} Estimates take it as recorded there by chance."
+        )
+    return pd.DataFrame(lines, columns=UNDECIDED_COLUMNS), tuple(told[:_TOLD])
+
+
+def _unclear(rows: int, needed: int) -> str:
+    if rows < needed:
+        return f"Fewer than {needed} rows are there: not testable whether it can be recorded."
+    return "Whether it can be recorded there is not decided."
 
 
 def percent(share: float) -> str:
@@ -82,7 +117,8 @@ def thin_words(thin: Sequence[tuple[str, ThinSet]], thresholds: SupportThreshold
     for kind, found in thin:
         if kind == "rows":
             told.append(
-                f"{percent(found.wanted)} of runs want {found.name!r}, but no more than {found.rows} rows have it."
+                f"{percent(found.wanted)} of runs want {found.name!r}, but no more than {found.rows} rows have it where "
+                "the policy wants it."
             )
         elif kind == "effective":
             told.append(
@@ -96,6 +132,74 @@ def thin_words(thin: Sequence[tuple[str, ThinSet]], thresholds: SupportThreshold
                 f"{percent(found.small)} of the rows that want it and do not have it."
             )
     return tuple(told)
+
+
+def heavy_words(carried: tuple[int, float, float, float], n_rows: int, heaviest: pd.DataFrame) -> tuple[str, ...]:
+    """Which rows carry the estimates, with which set, and what can be done."""
+    rows, ess, ten, largest = carried
+    by_set = heaviest.groupby("set")["share"].sum()
+    worst = str(by_set.idxmax())
+    listed = ", ".join(str(r) for r in heaviest.loc[heaviest["set"] == worst, "row"][:_TOLD])
+    where = "at the start" if worst.startswith("(") else f"with {worst!r}"
+    way = "" if worst.startswith("(") else f"Let the policy leave out {worst!r} for rows like these, or restrict"
+    return (
+        f"A few rows carry the estimates: after weighting, the {rows} of {n_rows} rows that stand for the policy's runs are "
+        f"worth {ess:.3g} rows, and the ten heaviest have {percent(ten)} of the squared weights. The largest weight is "
+        f"{largest:.3g}, and most of it comes {where} (rows {listed}; see support.heaviest). {way or 'Restrict'} the "
+        "population to rows that are recorded more often.",
+    )
+
+
+def leaning_words(estimators: pd.DataFrame, heavy: Sequence[str]) -> str:
+    """Which estimators a few rows carry, and which leans on them least."""
+    lines = {str(line["estimator"]): line for line in estimators.to_dict("records")}
+    shares = {name: float(line["ten_heaviest"]) for name, line in lines.items() if not np.isnan(line["ten_heaviest"])}
+    parts = []
+    for name in heavy:
+        of_variance = f", the ten heaviest have {percent(shares[name])} of its variance" if name in shares else ""
+        parts.append(f"{name} ({lines[name]['ess']:.3g} effective rows{of_variance})")
+    told = ", ".join(parts)
+    text = f"A few rows carry {told}."
+    if len(shares) > 1:
+        least = min(shares, key=lambda name: shares[name])
+        text += f" {least} leans on the heaviest rows least ({percent(shares[least])} of its variance)."
+    return text
+
+
+def balance_words(balance: pd.DataFrame, limit: float) -> str:
+    """Columns in which weighted rows still differ from all rows by more than chance; "" where there are none."""
+    after = balance["after"].abs()
+    worse = balance[(after > limit) & (balance["p_value"] < _CHANCE)]
+    if len(worse) == 0:
+        return ""
+    told = "; ".join(
+        f"{line['column']} by {line['after']:.2g} standard deviations in rows that have {line['set']!r} "
+        f"({line['before']:.2g} before)"
+        for line in worse.head(_TOLD).to_dict("records")
+    )
+    return (
+        f"After weighting, rows still differ from all rows by more than {limit:g} standard deviations in {len(worse)} of "
+        f"{len(balance)} comparisons: {told}. Recording depends on it in a way that the propensity does not know: give it "
+        "(afape.MAR(given=..., label=...)), or let another model learn the propensity. See result.support.balance."
+    )
+
+
+def normalizer_words(name: str, mean: float, error: float) -> str:
+    """What a mean weight far from 1 means."""
+    more = "more" if mean > 1 else "less"
+    text = (
+        f"{name}: the mean weight is {mean:.3g} (standard error {error:.2g}), far from 1: what the policy wants is recorded "
+        f"{more} often than the propensity says. "
+    )
+    if abs(mean - 1) <= 3 * error:
+        return text + (
+            "Its own error is so large that chance may explain it: a few heavy rows decide, and the estimate is as uncertain. "
+            "See result.support."
+        )
+    return text + (
+        "Chance does not explain it: either the policy wants sets that are hardly ever recorded, or the propensity model "
+        "is wrong. Dividing by the mean weight does not repair that. See result.support.balance."
+    )
 
 
 def _unsupported_sets(data: Retrospective, sets: pd.DataFrame, unsupported: SupportMap, columns: Sequence[str]) -> str:

@@ -11,7 +11,7 @@ import numpy as np
 from ..arrays import Floats, check_confidence
 from ..nuisance.fitted import Evidence
 from ..nuisance.weights import View
-from .estimate import Estimate, Outcome
+from .estimate import Estimate, Outcome, limits_of_sum
 from .reduction import Reduced
 from .weighted import Flows, why_nothing
 
@@ -56,6 +56,7 @@ class Bounds(Estimate):
             least=least,
             largest=largest,
             unsupported=unsupported,
+            limits=(least.limits[0], largest.limits[1]),
         )
 
     @property
@@ -77,10 +78,10 @@ class Bounds(Estimate):
         """Confidence interval of the true cost, around the bounds; arguments as of `Estimate.interval`."""
         level = check_confidence(self.confidence if confidence is None else confidence)
         if kind == "bootstrap-percentile":
-            return self.least.interval(level, kind)[0], self.largest.interval(level, kind)[1]
+            return self._possible(self.least.interval(level, kind)[0], self.largest.interval(level, kind)[1])
         errors = [_half_width(e, kind) for e in (self.least, self.largest)]
         c = _critical(level, self.bound_upper - self.bound_lower, max(errors))
-        return self.bound_lower - c * errors[0], self.bound_upper + c * errors[1]
+        return self._possible(self.bound_lower - c * errors[0], self.bound_upper + c * errors[1])
 
     def with_replicates(self, of: Callable[[str], Floats], target: str, draws: str) -> Bounds:
         """The same, with bootstrap replicates of both bounds."""
@@ -99,20 +100,23 @@ class Bounds(Estimate):
         if not isinstance(other, Estimate):
             return NotImplemented
         far = (other.largest, other.least) if isinstance(other, Bounds) else (other, other)
-        return Bounds.between(self.least - far[0], self.largest - far[1], _either(self, other))
+        found = Bounds.between(self.least - far[0], self.largest - far[1], _either(self, other))
+        return replace(found, limits=limits_of_sum(self.limits, other.limits, -1.0))
 
     def __rsub__(self, other: Estimate) -> Bounds:
         """Estimate minus bounds."""
         if not isinstance(other, Estimate):
             return NotImplemented
-        return Bounds.between(other - self.largest, other - self.least, self.unsupported)
+        found = Bounds.between(other - self.largest, other - self.least, self.unsupported)
+        return replace(found, limits=limits_of_sum(other.limits, self.limits, -1.0))
 
     def __add__(self, other: Estimate) -> Bounds:
         """Bounds of the sum."""
         if not isinstance(other, Estimate):
             return NotImplemented
         near = (other.least, other.largest) if isinstance(other, Bounds) else (other, other)
-        return Bounds.between(self.least + near[0], self.largest + near[1], _either(self, other))
+        found = Bounds.between(self.least + near[0], self.largest + near[1], _either(self, other))
+        return replace(found, limits=limits_of_sum(self.limits, other.limits, 1.0))
 
     __radd__ = __add__
 

@@ -9,6 +9,7 @@ from typing import NamedTuple
 from ..nuisance.fitted import Evidence, ViewKey
 from .dm import direct_method
 from .drl import doubly_robust
+from .eff import efficient
 from .ipw import inverse_probability
 from .mi import multiple_imputation
 from .plain import blocking, complete_cases, mean_imputed
@@ -32,7 +33,7 @@ class Method:
         Which runs of the policy it reads.
     needs : frozenset of str
         What has to be fitted: "propensity" of every set, "root" (the propensity of what is adjusted for, alone), action
-        "values", "imputations".
+        "values", "imputations", "components" (the policy run on rows completed from some of their groups).
     biased : bool
         Whether it is known to be biased wherever something is missing.
     rank : int or None
@@ -67,6 +68,7 @@ class Choice(NamedTuple):
 _NONE: frozenset[str] = frozenset()
 _WEIGHTS, _VALUES, _TABLES = frozenset({"propensity"}), frozenset({"values"}), frozenset({"imputations"})
 _ROOT = frozenset({"root", "values"})
+_ALL = frozenset({"propensity", "values", "components"})
 _COMMON, _MISSING, _SEMI, _HYBRID = "common practice", "missing-data view", "semi-offline view", "hybrid view"
 _INNER = "a graph, propensity of what is adjusted for right, and either of the rest"
 
@@ -79,24 +81,29 @@ _CATALOGUE = (
            _COMMON, "lets the agent have only what was recorded", "nothing missing"),
     Method("cc",            "none",         "recorded",     _NONE,              True, None, complete_cases,
            _COMMON, "looks at complete rows", "MCAR"),
-    Method("ipw-miss",      "missing-data", "recorded",     _WEIGHTS,           False, 6, inverse_probability,
+    Method("ipw-miss",      "missing-data", "recorded",     _WEIGHTS,           False, 8, inverse_probability,
            _MISSING, "weighs complete rows", "MAR or a graph, propensity right"),
-    Method("mi",            "none",         "completed",    _TABLES,            False, 5, multiple_imputation,
+    Method("mi",            "none",         "completed",    _TABLES,            False, 7, multiple_imputation,
            _MISSING, "completes the records several times, runs the agent on each, Rubin's rules",
            "MAR, imputation model right"),
-    Method("ipw-semi",      "semi-offline", "recorded",     _WEIGHTS,           False, 3, inverse_probability,
+    Method("ipw-semi",      "semi-offline", "recorded",     _WEIGHTS,           False, 5, inverse_probability,
            _SEMI, "weighs every row that has what the agent wants", "MAR, propensity right"),
-    Method("ipw-semi-miss", "hybrid",       "recorded",     _WEIGHTS,           False, 4, inverse_probability,
+    Method("ipw-semi-miss", "hybrid",       "recorded",     _WEIGHTS,           False, 6, inverse_probability,
            _HYBRID, "the same in rows that have what recording depends on, weighted for having it",
            "a graph, propensity right"),
-    Method("dm-semi",       "semi-offline", "recorded",     _VALUES,            False, 7, direct_method,
+    Method("dm-semi",       "semi-offline", "recorded",     _VALUES,            False, 9, direct_method,
            _SEMI, "learns the cost to go, averages it over all rows", "MAR, action values right"),
-    Method("dm-semi-miss",  "hybrid",       "recorded",     _ROOT,              False, 8, direct_method,
+    Method("dm-semi-miss",  "hybrid",       "recorded",     _ROOT,              False, 10, direct_method,
            _HYBRID, "the same in rows that have what recording depends on, weighted for having it",
            "a graph, propensity of what is adjusted for and action values right"),
-    Method("drl-semi",      "semi-offline", "recorded",     _WEIGHTS | _VALUES, False, 1, doubly_robust,
+    Method("drl-semi",      "semi-offline", "recorded",     _WEIGHTS | _VALUES, False, 3, doubly_robust,
            _SEMI, "both at once: weights correct the values, values stabilise the weights", "MAR, either right"),
-    Method("drl-semi-miss", "hybrid",       "recorded",     _WEIGHTS | _VALUES, False, 2, doubly_robust,
+    Method("drl-semi-miss", "hybrid",       "recorded",     _WEIGHTS | _VALUES, False, 4, doubly_robust,
+           _HYBRID, "the same in rows that have what recording depends on, weighted for having it", _INNER),
+    Method("eff-semi",      "semi-offline", "recorded",     _ALL,               False, 1, efficient,
+           _SEMI, "weights each part of the cost by just the groups that it needs, mixed with `drl-semi`",
+           "MAR, propensity or models of what is missing right"),
+    Method("eff-semi-miss", "hybrid",       "recorded",     _ALL,               False, 2, efficient,
            _HYBRID, "the same in rows that have what recording depends on, weighted for having it", _INNER),
 )
 # fmt: on

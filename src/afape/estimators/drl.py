@@ -15,10 +15,10 @@ __all__ = ["DoublyRobust", "doubly_robust"]
 _VALUE, _ARRIVE, _WRONG = (2, 3), (4, 5), 6  # V of both targets, corrections on arrival, correction of a stop
 
 
-def doubly_robust(evidence: Evidence) -> WeightedSums:
+def doubly_robust(evidence: Evidence, scored: bool | None = None) -> WeightedSums:
     """DRL in whatever view the evidence is seen in."""
     assert evidence.values is not None
-    return weighted_sums(evidence, DoublyRobust(evidence.values, evidence.recipe.normalize))
+    return weighted_sums(evidence, DoublyRobust(evidence.values, evidence.recipe.normalize), scored=scored)
 
 
 class DoublyRobust:

@@ -10,7 +10,7 @@ from scipy.special import stdtrit
 
 from ..arrays import Floats, Ints, check_confidence, cluster_sums, effective_size, standard_error
 
-__all__ = ["TARGETS", "Estimate", "Outcome"]
+__all__ = ["TARGETS", "Estimate", "Outcome", "limits_of_sum"]
 
 TARGETS = ("acquisition", "misclassification", "total")
 
@@ -47,6 +47,10 @@ class Estimate:
     confidence: float = 0.95
     replicates: Floats | None = None
     draws: str = ""  # which bootstrap draws these are; others are not paired with them
+    limits: tuple[float, float] = (
+        -float("inf"),
+        float("inf"),
+    )  # least and largest possible cost; intervals stay within
 
     @property
     def std_error(self) -> float:
@@ -97,13 +101,18 @@ class Estimate:
             if len(good) < 2:
                 return float("nan"), float("nan")
             low, high = np.quantile(good, [0.5 - level / 2, 0.5 + level / 2])
-            return float(low), float(high)
+            return self._possible(float(low), float(high))
         plain = kind == "normal"
         error, freedom = (
             (self.std_error, self.degrees_of_freedom) if plain else (self.bootstrap_std_error, float("inf"))
         )
         half = float(stdtrit(freedom, 0.5 + level / 2)) * error
-        return self.value - half, self.value + half
+        return self._possible(self.value - half, self.value + half)
+
+    def _possible(self, low: float, high: float) -> tuple[float, float]:
+        """An interval without what no policy can cost."""
+        least, largest = self.limits
+        return float(np.clip(low, least, largest)), float(np.clip(high, least, largest))
 
     @property
     def lower(self) -> float:
@@ -147,13 +156,20 @@ class Estimate:
             m = min(len(self.replicates), len(other.replicates))
             replicates = self.replicates[:m] + sign * other.replicates[:m]
         value = self.value + sign * other.value
-        return Estimate(value, influence, self.cluster, self.rows, self.confidence, replicates, self.draws)
+        limits = limits_of_sum(self.limits, other.limits, sign)
+        return Estimate(value, influence, self.cluster, self.rows, self.confidence, replicates, self.draws, limits)
 
     def __repr__(self) -> str:
         low, high = self.interval()
         if np.isnan(low):
             return f"Estimate({self.value:.6g}, no interval without bootstrap)"
         return f"Estimate({self.value:.6g}, {100 * self.confidence:g} % interval {low:.6g} to {high:.6g})"
+
+
+def limits_of_sum(a: tuple[float, float], b: tuple[float, float], sign: float) -> tuple[float, float]:
+    """Limits of a sum or difference."""
+    far = b if sign > 0 else (-b[1], -b[0])
+    return a[0] + far[0], a[1] + far[1]
 
 
 @dataclass(frozen=True, eq=False)
@@ -163,7 +179,7 @@ class Outcome:
     estimates: dict[str, Estimate]
     ess: float = float("nan")
     normalizer: float = float("nan")  # mean final weight; 1 where positivity and propensity are right
-    normalizer_error: float = 0.0  # its standard error
+    normalizer_error: float = 0.0  # its standard error, learned propensities included
     normalizers: tuple[float, ...] = ()  # mean weight before each decision
     clipped: int = 0
     largest_weight: float = float("nan")

@@ -6,16 +6,19 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
-from scipy.special import stdtrit
+from scipy.special import ndtr, stdtrit
 
-from ..arrays import Floats, check_confidence, cluster_sums
+from ..arrays import Floats, check_confidence, cluster_sums, standard_error
 from ..imputation import CompletedRuns
 from ..nuisance.fitted import Evidence
 from .estimate import Estimate, Outcome
 from .plain import RunAverage
 from .reduction import nothing
 
-__all__ = ["ImputedEstimate", "MultipleImputation", "multiple_imputation", "rubin_covariance"]
+__all__ = ["ImputationCheck", "ImputedEstimate", "MultipleImputation", "multiple_imputation", "rubin_covariance"]
+
+
+ANY_TABLES = "any"  # what a policy costs in every completed table, because it wants nothing that was imputed
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -100,27 +103,79 @@ class ImputedEstimate(Estimate):
             return super().interval(confidence, kind)
         level = check_confidence(self.confidence if confidence is None else confidence)
         half = float(stdtrit(self.degrees_of_freedom, 0.5 + level / 2)) * self.std_error
-        return self.value - half, self.value + half
+        return self._possible(self.value - half, self.value + half)
 
     def _combine(self, other: Estimate, sign: float) -> Estimate:
         if not isinstance(other, ImputedEstimate):
             return super()._combine(other, sign)
-        value = super()._combine(other, sign).value
-        if self.draws != other.draws:
+        plain = super()._combine(other, sign)
+        if len(self.values) != len(other.values) or len({self.draws, other.draws} - {ANY_TABLES}) > 1:
             raise ValueError(
                 "Estimates by multiple imputation can be combined only where they come from the same completed tables, but "
                 "these do not. Evaluate both policies with the same 'imputer', 'n_imputations' and 'random_state'."
             )
         return ImputedEstimate(
-            value=value,
+            value=plain.value,
             influence=None,
+            limits=plain.limits,
             cluster=self.cluster,
             rows=self.rows,
             confidence=self.confidence,
-            draws=self.draws,
+            draws=other.draws if self.draws == ANY_TABLES else self.draws,
             values=self.values + sign * other.values,
             influences=self.influences + sign * other.influences,
         )
+
+
+@dataclass(frozen=True)
+class ImputationCheck:
+    r"""Whether multiple imputation agrees with an estimate that does not need its model.
+
+    The variance of the difference is that of the mean over tables of the rows' differences in influence, plus
+    :math:`(1 + 1/M) B` for the draws of the tables.
+
+    Attributes
+    ----------
+    estimator : str
+        What `mi` is compared with.
+    difference, std_error, p_value : float
+        Estimate minus `mi`, its standard error, and the two-sided p-value.
+    own_error : float
+        Standard error of `mi`.
+    """
+
+    estimator: str
+    difference: float
+    std_error: float
+    p_value: float
+    own_error: float
+
+    @staticmethod
+    def of(name: str, estimate: Estimate, imputed: Estimate) -> ImputationCheck:
+        """Compare an estimate with influence values to a pooled one on the same rows."""
+        if estimate.influence is None or not isinstance(imputed, ImputedEstimate):
+            raise ValueError(f"{name!r} has no influence values to compare with 'mi'.")
+        within = standard_error(estimate.influence - imputed.influences.mean(axis=0), estimate.cluster)
+        error = float(np.sqrt(within**2 + (1 + 1 / len(imputed.values)) * imputed.between))
+        gap = estimate.value - imputed.value
+        p = float(2 * ndtr(-abs(gap) / error)) if error > 0 else float(gap == 0)
+        return ImputationCheck(name, gap, error, p, imputed.std_error)
+
+    @property
+    def telling(self) -> bool:
+        """Whether the records can check the imputation model at all."""
+        return self.std_error <= 2 * self.own_error
+
+    def __str__(self) -> str:
+        error = f"standard error {self.std_error:.3g}, p = {self.p_value:.2g}"
+        words = f"{self.estimator} minus mi: {self.difference:+.4g} ({error})."
+        if self.p_value < 0.05:
+            return f"{words} The imputation model seems wrong: trust {self.estimator}."
+        if not self.telling:
+            return (
+                f"{words} Its error is more than twice that of mi: the records can hardly check the imputation model."
+            )
+        return f"{words} No sign that the imputation model is wrong."
 
 
 def rubin_covariance(estimates: Sequence[ImputedEstimate]) -> Floats:

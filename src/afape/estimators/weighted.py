@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Protocol
@@ -84,12 +85,17 @@ class Formula(Protocol):
         ...
 
 
-def weighted_sums(evidence: Evidence, formula: Formula) -> WeightedSums:
-    """Reduce the walk by a formula, chunk by chunk."""
+def weighted_sums(
+    evidence: Evidence, formula: Formula, *, tables: Iterable[WalkTable] | None = None, scored: bool | None = None
+) -> WeightedSums:
+    """Reduce the walk, or other ``tables``, by a formula, chunk by chunk.
+
+    ``scored`` says whether influence values are wanted that know a learned propensity; default: not in replicates.
+    """
     data, view, row_weight = evidence.data, evidence.view, evidence.fitted.row_weight
     assert view is not None
-    tally_ = _Tally(len(data), formula.n_quantities, row_weight, _scores(evidence, view, row_weight))
-    for table in evidence.tables:
+    tally_ = _Tally(len(data), formula.n_quantities, row_weight, _scores(evidence, view, row_weight, scored))
+    for table in evidence.tables if tables is None else tables:
         weighted = view.weigh(table)
         weighted = weighted.only(row_weight[table.row[weighted.lines]] > 0)
         if not np.isfinite(weighted.weight).all():
@@ -100,10 +106,10 @@ def weighted_sums(evidence: Evidence, formula: Formula) -> WeightedSums:
     return WeightedSums(evidence, formula, tally_)
 
 
-def _scores(evidence: Evidence, view: View, row_weight: Floats) -> StackedScores | None:
+def _scores(evidence: Evidence, view: View, row_weight: Floats, scored: bool | None) -> StackedScores | None:
     """Scores of the propensity, where its models have some and standard errors are wanted."""
-    chain = view.propensity
-    stackable = isinstance(chain, ChainPropensity) and chain.stacked and not evidence.replicated
+    chain, wanted = view.propensity, not evidence.replicated if scored is None else scored
+    stackable = isinstance(chain, ChainPropensity) and chain.stacked and wanted
     return StackedScores(chain, row_weight) if stackable else None  # type: ignore[arg-type]
 
 
@@ -153,7 +159,8 @@ class WeightedSums:
         return np.asarray(np.einsum("i,itq->tq", weight, self.tally.sums) / weight.sum())
 
     @property
-    def _reason(self) -> str:
+    def reason(self) -> str:
+        """Why there is no answer; empty where there is one."""
         view = self.evidence.view
         assert view is not None
         if view.refusal:
@@ -165,17 +172,20 @@ class WeightedSums:
     @property
     def values(self) -> dict[str, float]:
         """Value of each target."""
-        return dict.fromkeys(TARGETS, float("nan")) if self._reason else self.formula.linearise(self._mean)[0]
+        return dict.fromkeys(TARGETS, float("nan")) if self.reason else self.formula.linearise(self._mean)[0]
 
     def outcome(self, rows: str, confidence: float) -> Outcome:
         """Estimates of the targets with their influence values."""
-        if self._reason:
-            return Outcome({}, reason=self._reason)
+        if self.reason:
+            return Outcome({}, reason=self.reason)
         data, weight, sums = self.evidence.data, self.tally.row_weight, self.tally.sums
-        values, directions = self.formula.linearise(self._mean)
+        mean_weight = np.zeros_like(self._mean)
+        mean_weight[:, STOP] = 1.0  # the direction of the mean final weight
+        values, influence = self.linearised
+        (of_weight,) = self._influence({"mean weight": mean_weight})
         estimates = {
-            target: Estimate(value, influence, data.cluster, rows, confidence)
-            for (target, value), influence in zip(values.items(), self._influence(directions), strict=True)
+            target: Estimate(value, phi, data.cluster, rows, confidence)
+            for (target, value), phi in zip(values.items(), influence, strict=True)
         }
         final, used = sums[:, :, STOP].sum(axis=1), weight > 0
         cluster = None if data.cluster is None else data.cluster[used]
@@ -184,15 +194,20 @@ class WeightedSums:
             estimates,
             ess=effective_size(final[used], cluster),
             normalizer=float(before[-1]),
-            normalizer_error=standard_error(final[used] - final[used].mean(), cluster),
+            normalizer_error=standard_error(of_weight, data.cluster),
             normalizers=tuple(float(b) for b in before),
             clipped=self.tally.clipped,
             largest_weight=self.tally.largest_weight,
             error_method=self._error_method,
         )
 
+    @property
+    def linearised(self) -> tuple[dict[str, float], Floats]:
+        """Values, and influence values (E, n), the learning of the propensity included where it has scores."""
+        values, directions = self.formula.linearise(self._mean)
+        return values, self._influence(directions)
+
     def _influence(self, directions: dict[str, Floats]) -> Floats:
-        """Influence values (E, n), the learning of the propensity included where it has scores."""
         weight, total = self.tally.row_weight, self.tally.row_weight.sum()
         stacked = np.array(list(directions.values()))
         # Plain estimates are means, normalised ones have mean-zero directions; centring serves both.
@@ -208,7 +223,8 @@ class WeightedSums:
         view = self.evidence.view
         if view is None or not view.propensity.learned:
             return "influence"
-        return "stacked" if self.tally.scores is not None else "propensity as known"
+        scores = self.tally.scores
+        return "stacked" if scores is not None and scores.whole else "propensity as known"
 
 
 def why_nothing(view: View) -> str:

@@ -8,7 +8,7 @@ from collections.abc import Callable
 import pandas as pd
 
 from ..evaluation import evaluate, true_cost
-from ..notices import SupportWarning
+from ..notices import HeavyWeightsWarning, SupportWarning
 from .policies import synthetic_policies
 from .synthetic import synthetic_mar
 
@@ -43,7 +43,8 @@ def run_demo(
             continue
         truth = true_cost(complete, policy, classifier)
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore", SupportWarning)  # told below the table
+            for told_below_the_table in (SupportWarning, HeavyWeightsWarning):
+                warnings.simplefilter("ignore", told_below_the_table)
             result = evaluate(
                 data,
                 policy,
@@ -54,7 +55,7 @@ def run_demo(
                 random_state=random_state,
                 progress=tell(f"evaluating {name}"),
             )
-        words[name] = " ".join(result.support.warnings)
+        words[name] = " ".join((*result.support.warnings, *result.support.heavy))
         table = result.table.assign(policy=name, truth=[truth[t].value for t in result.table["target"]])
         tables.append(table.assign(distance=table["estimate"] - table["truth"]))
     found = pd.concat(tables, ignore_index=True)

@@ -96,6 +96,12 @@ class StudyDraw:
             for name, policy in self.policies.items()
         }
 
+    @property
+    def study(self) -> str:
+        """What the draws are of, so that those of another study are not taken for them."""
+        assumed = repr(self.experiment.missingness)
+        return f"{', '.join(self.settings)}; {', '.join(self.policies)}; {', '.join(self.kinds)}; {self.n_rows} rows; {assumed}"
+
     def __call__(self, k: int) -> list[dict[str, Any]]:
         """Records of draw k: one per setting, policy, estimator, target and kind of interval."""
         rng = np.random.default_rng([2023, k])

@@ -2,15 +2,21 @@
 
 from .adapters import Imputer, SklearnImputer
 from .chained import ChainedImputer
+from .components import Components, Known, StateCosts, TooManySetsError, components_of
 from .imputations import Imputations
 from .runs import CompletedRuns, completed_runs, completed_steps
 
 __all__ = [
     "ChainedImputer",
     "CompletedRuns",
+    "Components",
     "Imputations",
     "Imputer",
+    "Known",
     "SklearnImputer",
+    "StateCosts",
+    "TooManySetsError",
     "completed_runs",
     "completed_steps",
+    "components_of",
 ]

@@ -8,8 +8,9 @@ from typing import Any
 
 import numpy as np
 
-from ..arrays import Bools, Floats, Ints, every, positions_of
+from ..arrays import Bools, Floats, Ints, check_flag, every, positions_of
 from ..data import Retrospective
+from ..notices import DroppedRowsWarning, warn
 from .factors import Block, OddsBlock, OddsTerm, OddsWeight
 from .graph import MGraph
 from .identification import Identification
@@ -106,6 +107,10 @@ class MCAR:
         """What estimates stand on, in words."""
         return ("Missing completely at random, taken on trust: no recording depends on a value or on the label.",)
 
+    def graph_on(self, data: Retrospective) -> MGraph:
+        """The same as a graph on these records: indicators that depend on each other alone."""
+        return _joined((), data)
+
 
 @dataclass(frozen=True)
 class MAR:
@@ -119,10 +124,37 @@ class MAR:
         Names of groups; every row must have them recorded.
     label : bool
         Whether recording may depend on the label as well. It is conditioned on then, wherever the groups are.
+    drop_gaps : bool
+        Leave out rows that lack a given group, count them and say so. The estimate is then about rows like those that are
+        left; where many are left out, draw a graph instead.
     """
 
     given: Sequence[str]
     label: bool = False
+    drop_gaps: bool = False
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.given, str) and isinstance(self.given, Iterable):
+            object.__setattr__(self, "given", tuple(self.given))
+        check_flag("label", self.label)
+        check_flag("drop_gaps", self.drop_gaps)
+
+    def rows(self, data: Retrospective) -> Retrospective:
+        """The records to evaluate on: without the rows that lack a given group, where these may be dropped."""
+        if not self.drop_gaps:
+            return data
+        groups = positions_of(self.given, data.problem.group_names, "given")
+        whole = every(data.recorded[:, groups])
+        if whole.all():
+            return data
+        warn(
+            f"{int((~whole).sum())} of {len(data)} rows lack one of {list(self.given)} and are left out; estimates are about "
+            "rows like the others.",
+            DroppedRowsWarning,
+        )
+        if not whole.any():
+            raise ValueError(f"'drop_gaps' would leave no row: none has all of {list(self.given)} recorded.")
+        return data.take(np.flatnonzero(whole))
 
     def conditioning(self, data: Retrospective, wanted: Bools) -> Conditioning:
         """The given groups, whatever the policy wants; refuses groups that are not always recorded."""
@@ -134,13 +166,15 @@ class MAR:
             if gaps:
                 raise ValueError(
                     f"'given' groups must always be recorded, but {data.problem.group_names[g]!r} is missing in {gaps} "
-                    f"of {len(data)} rows. Where missingness depends on a group with gaps the data are missing not at "
-                    "random: draw what depends on what and use afape.MNAR(graph=...)."
+                    f"of {len(data)} rows. Leave these rows out with afape.MAR(..., drop_gaps=True) if they are few; where "
+                    "missingness depends on a group with gaps the data are missing not at random: draw what depends on what "
+                    "and use afape.MNAR(graph=...)."
                 )
         return Conditioning(_mask(data, groups), self.label, _none(data))
 
     def __repr__(self) -> str:
-        return f"MAR(given={list(self.given)!r}{', label=True' if self.label else ''})"
+        flags = [f", {name}=True" for name in ("label", "drop_gaps") if getattr(self, name)]
+        return f"MAR(given={list(self.given)!r}{''.join(flags)})"
 
     def reasons(self, data: Retrospective, wanted: Bools) -> tuple[str, ...]:
         """What estimates stand on, in words."""
@@ -148,6 +182,10 @@ class MAR:
         return (
             f"Missing at random, taken on trust: recordings depend on {given}, always recorded, and on nothing else.",
         )
+
+    def graph_on(self, data: Retrospective) -> MGraph:
+        """The same as a graph on these records: indicators that depend on what is given, and on each other."""
+        return _joined([*self.given, *([data.problem.label] if self.label else [])], data)
 
 
 @dataclass(frozen=True)
@@ -183,8 +221,24 @@ class MNAR:
             raise TypeError(f"'graph' must be an afape.MGraph or its text, not {type(self.graph).__name__}.")
         if isinstance(self.adjust, str):
             raise TypeError(f"'adjust' must be a list of group names, but is the text {self.adjust!r}.")
+        if self.adjust is not None:
+            object.__setattr__(self, "adjust", tuple(self.adjust))
+        check_flag("label", self.label)
         if self.adjust is not None and len(self.adjust) == 0 and not self.label:
             raise ValueError("'adjust' must name at least one group; for none, use afape.MCAR().")
+
+    def graph_on(self, data: Retrospective) -> MGraph:
+        """The graph on these records; of ``adjust`` the one that it stands for."""
+        if isinstance(self.graph, MGraph):
+            return _on_records(self.graph, data)
+        gaps = [g for g in self.adjust or () if g in _with_gaps(data)]
+        always = [g for g in self.adjust or () if g not in gaps]
+        always += [data.problem.label] if self.label else []
+        rest = [g for g in _with_gaps(data) if g not in gaps]
+        edges = [(v, f"R_{g}", "->") for j, g in enumerate(gaps) for v in (*always, *gaps[:j])]
+        edges += [(f"R_{e}", f"R_{g}", "->") for j, g in enumerate(gaps) for e in gaps[:j]]
+        edges += [(v, f"R_{g}", "->") for g in rest for v in (*always, *gaps, *(f"R_{e}" for e in gaps))]
+        return _on_records(MGraph([*edges, *_together(rest)], [f"R_{g}" for g in (*gaps, *rest)]), data)
 
     def identify(self, data: Retrospective, wanted: Bools | None = None) -> Identification:
         """What the graph decides on these records, for a policy that wants these groups (default: all)."""
@@ -238,6 +292,21 @@ class MNAR:
         return f"MNAR(adjust={list(self.adjust or ())!r}{', label=True' if self.label else ''})"
 
 
+def _joined(given: Sequence[str], data: Retrospective) -> MGraph:
+    """Every indicator depends on what is given, and on the others for reasons outside the data."""
+    gaps = _with_gaps(data)
+    edges = [(v, f"R_{g}", "->") for v in given for g in gaps]
+    return _on_records(MGraph([*edges, *_together(gaps)], [f"R_{g}" for g in gaps]), data)
+
+
+def _together(groups: Sequence[str]) -> list[tuple[str, str, str]]:
+    return [(f"R_{a}", f"R_{b}", "<->") for i, a in enumerate(groups) for b in groups[:i]]
+
+
+def _with_gaps(data: Retrospective) -> list[str]:
+    return [data.problem.group_names[g] for g in np.flatnonzero(~data.always_recorded)]
+
+
 def _on_records(graph: MGraph, data: Retrospective) -> MGraph:
     """The graph over all groups of the problem, with indicators where the records have gaps."""
     problem = data.problem
@@ -259,8 +328,7 @@ def _on_records(graph: MGraph, data: Retrospective) -> MGraph:
                 f"'graph' contradicts the records: {name!r} is missing in {int(gaps[g])} of {len(data)} rows, but the graph "
                 f"has no node R_{name}. Say what it depends on, or add 'R_{name}' alone if that is nothing."
             )
-    with_gaps = [problem.group_names[g] for g in np.flatnonzero(gaps)]
-    return graph.keeping(with_gaps, nodes)
+    return graph.keeping(_with_gaps(data), nodes)
 
 
 def _indexed(block: Block, data: Retrospective) -> OddsBlock:

@@ -124,7 +124,7 @@ class Fitted:
         view = None if key is None else self.views[key]
         ends = None if view is None or largest is None else Endings(self.data, view, largest)
         values = self.values[(None, None) if largest is None else (key, largest)] if valued else None
-        return Evidence(self, view, ends, values)
+        return Evidence(self, view, ends, values, key)
 
     @property
     def row_weight(self) -> Floats:
@@ -172,12 +172,15 @@ class Evidence:
         What runs into unsupported sets cost, at the least or at the most.
     values : TableValues or None
         Action values, where the method needs them.
+    key : tuple or None
+        Which view it is.
     """
 
     fitted: Fitted
     view: View | None
     ends: Endings | None = None
     values: TableValues | None = None
+    key: ViewKey | None = None
 
     @property
     def data(self) -> Retrospective:
@@ -193,6 +196,11 @@ class Evidence:
     def tables(self) -> Iterable[WalkTable]:
         """The walk over what is recorded; one table where there are action values."""
         return self.fitted.tables if self.values is None or self.fitted.table is None else (self.fitted.table,)
+
+    @property
+    def components(self) -> Any:
+        """Components of the policy's costs in this view, at the least or largest cost of what is unsupported."""
+        return self.fitted.runs["components"][self.key, None if self.ends is None else self.ends.largest]
 
     @property
     def replicated(self) -> bool:

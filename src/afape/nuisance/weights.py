@@ -4,28 +4,34 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
+import pandas as pd
 
 from ..arrays import Bools, Floats, Ints, every, lines_of
 from ..data import Retrospective
 from ..missingness import MAR, MCAR, MNAR
 from ..missingness.assumptions import Conditioning
-from ..notices import PropensityFitWarning, warn
+from ..notices import FarValuesWarning, PropensityFitWarning, warn
 from ..support import SupportMap
 from ..walk import WalkTable
-from .propensity.autoregressive import MAX_GROUPS, AutoregressivePropensity
+from .propensity.autoregressive import AutoregressivePropensity
 from .propensity.chain import ChainPropensity, Part, canonical_order
 from .propensity.factor import NotLearnableError
-from .propensity.known import KnownPropensity
+from .propensity.known import BoundKnownPropensity, KnownPropensity
 from .propensity.learned import BoundPropensity, LearnedPropensity
+from .propensity.logistic import held
 
 __all__ = ["Propensities", "PropensitySpec", "View", "WeightedStates", "bind_propensity"]
 
 PropensitySpec = KnownPropensity | LearnedPropensity
 
 _MANY_FACTORS = 64  # more models per fold than this, and one model of all indicators is cheaper
+
+FORM_COLUMNS = ["group", "form", "gain", "calibration_slope", "calibration_gap"]
+
+Shared = dict[tuple[Any, ...], BoundPropensity]  # propensities by what they are a function of
 
 
 @dataclass(frozen=True, eq=False)
@@ -48,7 +54,9 @@ class Propensities:
     ignorable : bool
         Whether all recording is at random given what is always recorded, so that gaps can be imputed.
     reasons : tuple of str
-        What estimates stand on, in words.
+        What the assumption says, in words.
+    names : tuple of str
+        Names of the groups.
     """
 
     conditioning: Conditioning
@@ -58,6 +66,7 @@ class Propensities:
     asked: Bools
     ignorable: bool
     reasons: tuple[str, ...]
+    names: tuple[str, ...]
 
     @staticmethod
     def bind(
@@ -67,27 +76,61 @@ class Propensities:
         fold: Ints,
         asked: Bools,
         complete: bool | None = None,
+        shared: Shared | None = None,
     ) -> Propensities:
         """Bind known propensities and set up learned ones.
 
-        ``asked`` are the sets that the policies reach. ``complete`` says whether the probability of complete rows is needed;
-        None: if it can be learned.
+        ``asked`` are the sets that the policy reaches. ``complete`` says whether the probability of complete rows is needed;
+        None: if it can be learned. ``shared`` are propensities that were bound before, for other policies on these records.
         """
+        shared = {} if shared is None else shared
         wanted = np.logical_or.reduce(asked, axis=0) | data.problem.free
         given, reasons = missingness.conditioning(data, wanted), missingness.reasons(data, wanted)
         whole, ignorable = _of_complete_rows(data, missingness, given)
-        of_sets = {name: bind_propensity(spec, data, given, fold, asked) for name, spec in specs.items()}
+        of_sets = {name: bind_propensity(spec, data, given, fold, asked, shared) for name, spec in specs.items()}
         of_complete: dict[str, BoundPropensity] = {}
         if whole is given:
-            of_complete = of_sets
+            everything = np.ones(data.problem.n_groups, dtype=bool)
+            of_complete = {
+                name: p
+                for name, p in of_sets.items()
+                if not isinstance(p, BoundKnownPropensity) or p.covers(everything)
+            }
         elif whole is not None and complete is not False:
             try:
-                of_complete = {name: bind_propensity(spec, data, whole, fold, asked) for name, spec in specs.items()}
+                of_complete = {
+                    name: bind_propensity(spec, data, whole, fold, asked, shared) for name, spec in specs.items()
+                }
             except NotLearnableError as error:
                 if complete:
                     raise
                 warn(f"ipw-miss is left out. {error}", PropensityFitWarning)
-        return Propensities(given, of_sets, whole, of_complete, asked, ignorable, reasons)
+        return Propensities(given, of_sets, whole, of_complete, asked, ignorable, reasons, data.problem.group_names)
+
+    def forms(self) -> pd.DataFrame:
+        """The form of the models of each group that the policy wants, and their calibration on rows not learned from."""
+        wanted = np.logical_or.reduce(self.asked, axis=0)
+        lines = []
+        for propensity in self.of_sets.values():
+            if isinstance(propensity, ChainPropensity | AutoregressivePropensity) and propensity.estimator is None:
+                for g in (g for g in propensity.order if wanted[g]):
+                    form = propensity.forms.of(g)
+                    lines.append((self.names[g], form.name, form.gain, form.slope, form.gap))
+        return pd.DataFrame(lines, columns=FORM_COLUMNS)
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """What estimates stand on, and what the learned propensities did that a reader should know."""
+        notes = list(self.reasons)
+        forms = self.forms()
+        other = forms[forms["form"] != "linear"]
+        notes += [
+            f"The recording of {g} is learned by this form: {f}."
+            for g, f in zip(other["group"], other["form"], strict=True)
+        ]
+        if any(getattr(p, "sampled", False) for p in self.of_sets.values()):
+            notes.append("With this many groups, probabilities of sets are means over 64 sampled patterns.")
+        return tuple(notes)
 
     @property
     def converged(self) -> bool:
@@ -112,9 +155,17 @@ def _of_complete_rows(
 
 
 def bind_propensity(
-    spec: PropensitySpec, data: Retrospective, given: Conditioning, fold: Ints, asked: Bools
+    spec: PropensitySpec,
+    data: Retrospective,
+    given: Conditioning,
+    fold: Ints,
+    asked: Bools,
+    shared: Shared | None = None,
 ) -> BoundPropensity:
-    """One propensity on these records; ``asked`` are sets that the policy reaches, by which the method is chosen."""
+    """One propensity on these records; ``asked`` are sets that the policy reaches, by which the method is chosen.
+
+    Nothing else depends on the policy, so that policies of the same method share their models.
+    """
     if isinstance(spec, KnownPropensity):
         if given.label and not spec.labels:
             raise ValueError(
@@ -130,25 +181,50 @@ def bind_propensity(
             "'method' autoregressive needs everything that recording depends on to be always recorded. Under this graph "
             "use method='chain'."
         )
+    shared = {} if shared is None else shared
+    key = (method, id(spec), given.groups.tobytes(), given.gaps.tobytes(), given.label, given.blocks)
+    if key not in shared:
+        _tell_held(data, given, spec)
+        shared[key] = _learned(spec, data, given, fold, method)
+    return shared[key]
+
+
+def _learned(
+    spec: LearnedPropensity, data: Retrospective, given: Conditioning, fold: Ints, method: str
+) -> BoundPropensity:
     if method == "autoregressive":
-        return AutoregressivePropensity(data, given, fold, spec.min_propensity)
-    chain = ChainPropensity(data, given, fold, spec.estimator, method == "independent", spec.min_propensity)
+        return AutoregressivePropensity(data, given, fold, spec.min_propensity, form=spec.form)
+    chain = ChainPropensity(
+        data, given, fold, spec.estimator, method == "independent", spec.min_propensity, form=spec.form
+    )
     chain.stacked = spec.stacked and spec.estimator is None
     return chain
 
 
+def _tell_held(data: Retrospective, given: Conditioning, spec: LearnedPropensity) -> None:
+    """Warn of columns with values so far off that they would decide the default model alone."""
+    columns = given.columns(data)
+    _, far = held(data.values[:, columns])
+    if spec.estimator is None and far.any():
+        told = ", ".join(f"{data.columns[columns[j]]!r} ({far[j]} of {len(data)} rows)" for j in np.flatnonzero(far))
+        warn(
+            f"Values more than 100 times as far from the median as half of the others are held at that distance in the "
+            f"propensity: {told}. Mend them if they are typing errors; if they are real, take logarithms.",
+            FarValuesWarning,
+        )
+
+
 def _too_many(spec: LearnedPropensity, data: Retrospective, asked: Bools) -> bool:
     """Whether the chain rule would need more models than one of all indicators is worth."""
-    order = canonical_order(data)
-    if spec.estimator is not None or len(order) > MAX_GROUPS:
+    if spec.estimator is not None or spec.form == "boosting":
         return False
-    prefixes = {
-        tuple(row[: j + 1])
-        for required in asked
-        for row in [[g for g in order if required[g]]]
-        for j in range(len(row))
-    }
-    return len(prefixes) > _MANY_FACTORS
+    order, prefixes = canonical_order(data), set()  # type: list[int], set[tuple[int, ...]]
+    for required in asked:
+        groups = tuple(g for g in order if required[g])
+        prefixes.update(groups[: j + 1] for j in range(len(groups)))
+        if len(prefixes) > _MANY_FACTORS:
+            return True
+    return False
 
 
 class WeightedStates(NamedTuple):

@@ -103,27 +103,8 @@ def balanced_lines(sets: Bools, view: View) -> WalkTable:
     """One line for every row that has a set recorded; nothing flows there."""
     has = [np.flatnonzero(every(view.recorded | ~required)) for required in sets]
     row: Ints = np.concatenate(has) if has else np.zeros(0, np.intp)
-    m, none = len(row), np.zeros(0, np.intp)
-    zero, nothing = np.zeros(m), np.zeros(0)
-    return WalkTable(
-        row=row,
-        acquired=np.repeat(sets, [len(rows) for rows in has], axis=0),
-        depth=np.zeros(m, np.intp),
-        reach=zero,
-        stop=zero,
-        stop_flow=zero,
-        blocked_stop_flow=zero,
-        price=zero,
-        cost=zero,
-        edge_state=none,
-        edge_group=none,
-        edge_probability=nothing,
-        edge_available=np.zeros(0, bool),
-        edge_flow=nothing,
-        edge_blocked_flow=nothing,
-        edge_child=none,
-        sampled=none,
-    )
+    acquired = np.repeat(sets, [len(rows) for rows in has], axis=0)
+    return WalkTable.of_states(row, acquired, np.zeros(len(row), np.intp))
 
 
 class SharpWeights:

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from copy import copy
 from dataclasses import dataclass
-from itertools import combinations
+from itertools import combinations, product
 from typing import Literal, NamedTuple
 
 import numpy as np
@@ -12,7 +13,7 @@ from scipy.special import bdtr, bdtrc
 from ..arrays import Bools, Floats, Ints
 from .thresholds import SupportThresholds
 
-__all__ = ["Region", "RegionScan", "Term"]
+__all__ = ["Region", "RegionScan", "Slant", "Term", "rows_needed"]
 
 _CONTRADICTED = 4e-3  # level at which the rows of one given region contradict a healthy probability
 _COMPATIBLE = 1e-3  # level at which they contradict one below the threshold
@@ -24,6 +25,13 @@ _SEEDS = 3  # boxes of a pair of columns that are refined
 _MILDER = (1.0, 0.25)  # how much a recorded row counts against a box while its sides move
 _PAIRS = 400  # pairs of columns searched at most
 _MOST_REGIONS = 8
+_ANGLES, _FANS = 8, 15  # directions of each pair of continuous columns, and pairs at most, to start from
+_TURNS = (0.4, 0.15, 0.05)  # by how much of its length a direction is turned towards each column
+_PROMISING = 0.3  # of what a region must explain: a direction that explains less is not turned
+_WORTH = 1.2  # by how much more a slanted region must explain than a box
+_NEAR = 5  # how many times its width around an interval is looked at while its direction is turned
+_GAPS = 12  # recorded rows in an interval of a score, at most
+_FITTED_ROWS = 5_000  # rows in which directions to start from are compared, at most
 
 
 class Term(NamedTuple):
@@ -34,11 +42,20 @@ class Term(NamedTuple):
     high: float
 
 
+class Slant(NamedTuple):
+    """``low <= sum of weights times columns < high``."""
+
+    columns: tuple[int, ...]
+    weights: tuple[float, ...]
+    low: float
+    high: float
+
+
 @dataclass(frozen=True, eq=False)
 class Region:
-    """A box in X_o; no terms mean all rows."""
+    """A box in X_o, or one side of a slanted line; no terms mean all rows."""
 
-    terms: tuple[Term, ...]
+    terms: tuple[Term | Slant, ...]
     rows: Bools  # (n,)
     n_rows: int
     n_recorded: int
@@ -63,8 +80,9 @@ class RegionScan:
       judged by the full correction; a box with edges stands out from them.
 
     All intervals of each column are searched, to the row, and boxes of two columns on a grid and then to the row;
-    a third column is added where it helps. A region of another shape, such as one side of a slanted line, is found in
-    part: what is called unsupported is then less than what is.
+    a third column is added where it helps. Then intervals of linear scores: the direction in which recording grows, by
+    least squares, and a fan of directions for every pair of continuous columns; the best are turned towards each column as
+    long as that finds more. A region of another shape is found in part: what is called unsupported is then less than what is.
 
     Parameters
     ----------
@@ -74,10 +92,21 @@ class RegionScan:
         Which probabilities are healthy, and which too small.
     units : ndarray of int, optional
         Rows that belong together; the tests then hold for clusters as well, which sees less where these are large.
+    healthy : float, optional
+        The probability that a region has to contradict, in place of that of the thresholds. A region is then compared with
+        what is recorded around it alone.
     """
 
-    def __init__(self, columns: Floats, thresholds: SupportThresholds, units: Ints | None = None) -> None:
+    def __init__(
+        self,
+        columns: Floats,
+        thresholds: SupportThresholds,
+        units: Ints | None = None,
+        healthy: float | None = None,
+    ) -> None:
         self.units = units
+        self.healthy = thresholds.healthy if healthy is None else healthy
+        self.floor = thresholds.healthy if healthy is None else 0.0  # least rate that a region is compared with
         self.known = np.asarray(~np.isnan(columns).any(axis=1))
         spread = [j for j in range(columns.shape[1]) if len(np.unique(columns[self.known, j])) > 1]
         self.columns, self.place, self.thresholds = columns[:, spread], spread, thresholds
@@ -89,15 +118,21 @@ class RegionScan:
         self.edges = [_bin_edges(self.columns[self.known, j], u) for j, u in enumerate(levels)]
         self.codes = [np.searchsorted(e, self.columns[:, j], side="right") for j, e in enumerate(self.edges)]
         # log of the likelihood ratio of too small to healthy: what a row without, and one with the set, adds
-        small, healthy = thresholds.propensity, thresholds.healthy
+        small, healthy = thresholds.propensity, self.healthy
         self.gain = float(np.log((1 - small) / (1 - healthy)))
         self.loss = float(np.log(healthy / max(small, 1e-12)))
         self.need = self._needed(n)
+        self.centre, self.scale = np.zeros(p), np.ones(p)
+        if p:  # quartiles: no unit is too large or too small for them
+            x = self.columns[self.known]
+            low, self.centre, high = np.quantile(x, [0.25, 0.5, 0.75], axis=0)
+            self.scale = np.where(high > low, high - low, x.max(axis=0) - x.min(axis=0))
+        self.slope = np.zeros(0)  # weights of the last column, where it is a score of the others
         self.clean = True  # whether the last search saw no box that could be one, corrected or not
 
     def _needed(self, n: int) -> Ints:
         """How many rows a region with k = 0, 1, ... recorded ones needs; as long as n rows are enough."""
-        small, healthy = self.thresholds.propensity, self.thresholds.healthy
+        small, healthy = self.thresholds.propensity, self.healthy
         k = np.arange(int(n * small + 6 * np.sqrt(n * small)) + 20)
         low, high = k.copy(), np.full(len(k), n + 1)
         while (high - low > 1).any():  # both tests are monotone in the number of rows
@@ -128,23 +163,116 @@ class RegionScan:
         n, k = int(among.sum()), int((recorded & among).sum())
         if n == 0 or len(self.need) == 0 or n < self.need[0]:
             return None
-        if self.violates(n, k) and self._in_clusters(among, recorded, self.thresholds.healthy, 1.0):
+        if self.violates(n, k) and self._in_clusters(among, recorded, self.healthy, 1.0):
             self.clean = False
             return Region((), among.copy(), n, k)
         boxes: list[tuple[float, dict[int, _Interval]]] = []
         for j in range(len(self.order)):
             boxes += [(self._score(i), {j: i}) for i in self._intervals(j, recorded, among)]
-        if not any(self._passes(box, recorded, among) for _, box in boxes):
+        # Where too few rows decide, only intervals of one column are searched: boxes of fewer rows say nothing.
+        if self.floor > 0 and not any(self._passes(box, recorded, among) for _, box in boxes):
             boxes += self._pairs(recorded, among)
-        for _, box in sorted(boxes, key=lambda b: -b[0]):
-            if self._passes(box, recorded, among):
-                return self._region(box, recorded, among)
-        return None
+        found = sorted((b for b in boxes if self._passes(b[1], recorded, among)), key=lambda b: -b[0])
+        slanted = self._slanted(recorded, among, _WORTH * found[0][0] if found else 0.0)
+        if slanted is not None:
+            return slanted
+        return self._region(found[0][1], recorded, among) if found else None
+
+    def _slanted(self, recorded: Bools, among: Bools, worth: float) -> Region | None:
+        """The best interval of a linear score, if it explains more than this."""
+        p = len(self.order)
+        if p < 2 or self.floor == 0:
+            return None
+        start = max(
+            self._starts(recorded, among), key=lambda d: self._along(d)._longest(recorded, among)[0], default=None
+        )
+        least = max(worth / 2, _PROMISING * self.gain * self.need[0])
+        if start is None or self._along(start)._longest(recorded, among)[0] < least:
+            return None
+        scan = self._along(self._turned(start, recorded, among))
+        score, interval = scan._longest(recorded, among)
+        if interval is None or score <= worth:
+            return None
+        passes = scan._passes({p: interval}, recorded, among)
+        self.clean &= scan.clean
+        return scan._region({p: interval}, recorded, among) if passes else None
+
+    def _starts(self, recorded: Bools, among: Bools) -> list[Floats]:
+        """Directions in standardised columns to start from, those with the longest runs of rows without the set.
+
+        The one in which recording grows, by least squares, and a fan of angles for every pair of continuous columns.
+        """
+        rows = np.flatnonzero(among)
+        rows = rows[np.linspace(0, len(rows) - 1, min(len(rows), _FITTED_ROWS)).astype(np.intp)]
+        z, have = np.clip((self.columns[rows] - self.centre) / self.scale, -4.0, 4.0), recorded[rows]
+        if have.all() or not have.any():
+            return []
+        centred = z - z.mean(axis=0)
+        moments = centred.T @ centred + 1e-3 * len(rows) * np.eye(z.shape[1])
+        grown = np.linalg.solve(moments, centred.T @ (have - have.mean()))
+        angles = np.pi * (np.arange(_ANGLES) + 0.5) / _ANGLES
+        pairs = list(combinations(np.flatnonzero(self.continuous), 2))[:_FANS]
+        fans = np.zeros((len(pairs), _ANGLES, z.shape[1]))
+        for k, (i, j) in enumerate(pairs):
+            fans[k, :, i], fans[k, :, j] = np.cos(angles), np.sin(angles)
+        directions = np.concatenate(
+            [grown[None] / max(float(np.linalg.norm(grown)), 1e-12), fans.reshape(-1, z.shape[1])]
+        )
+        sorted_have = have[np.argsort(z @ directions.T, axis=0)]
+        longest = [np.diff(np.flatnonzero(column), prepend=-1, append=len(have)).max() for column in sorted_have.T]
+        return [directions[d] for d in np.argsort(longest)[-_SEEDS:]]
+
+    def _turned(self, direction: Floats, recorded: Bools, among: Bools) -> Floats:
+        """The direction, turned towards each column as long as that finds more; small weights are left out."""
+        scan = self._along(direction)
+        score, interval = scan._longest(recorded, among)
+        assert interval is not None
+        near = scan._around(interval, among, _NEAR)  # rows far away have no say in where the edge is
+        score = scan._longest(recorded, near)[0]
+        for turn in _TURNS:
+            for j, sign in product(range(len(direction)), (1.0, -1.0)):
+                other = direction + sign * turn * np.eye(len(direction))[j]
+                found = self._along(other / np.linalg.norm(other))._longest(recorded, near)[0]
+                if found > score:
+                    score, direction = found, other / np.linalg.norm(other)
+        simple = np.where(np.abs(direction) < 0.25 * np.abs(direction).max(), 0.0, direction)
+        return simple if self._along(simple)._longest(recorded, near)[0] >= 0.95 * score else direction
+
+    def _along(self, direction: Floats) -> RegionScan:
+        """The same search with one column more: the score in this direction, in round weights of the original columns."""
+        weights = direction / self.scale
+        weights = np.array([float(f"{w:.2g}") for w in weights / np.abs(weights).max()])
+        scan, p = copy(self), len(self.order)
+        score = self.columns @ weights
+        scan.columns = np.column_stack([self.columns, score])
+        scan.order = [*self.order, np.argsort(score, kind="stable")]
+        scan.continuous, scan.slope = [*self.continuous, True], weights
+        scan.tries = [*self.tries, _INTERVALS**2 * _choices(p, 2) / (p + 1)]
+        scan.clean = True
+        return scan
+
+    def _longest(self, recorded: Bools, among: Bools) -> tuple[float, _Interval | None]:
+        """The interval of the last column that explains most."""
+        found = self._intervals(len(self.order) - 1, recorded, among, every=True, most=_GAPS)
+        best = max(found, key=self._score, default=None)
+        return (0.0, None) if best is None else (self._score(best), best)
+
+    def _around(self, interval: _Interval, among: Bools, times: int) -> Bools:
+        """Rows in the interval of the last column, and so many times as many on each side."""
+        order = self.order[-1][among[self.order[-1]]]
+        x = self.columns[order, -1]
+        first, last = np.searchsorted(x, interval.low, side="right"), np.searchsorted(x, interval.high, side="left")
+        near = np.zeros(len(among), dtype=bool)
+        width = times * max(int(last - first), 1)
+        near[order[max(int(first) - width, 0) : int(last) + width]] = True
+        return near
 
     def _score(self, interval: _Interval) -> float:
         return self.gain * interval.n - self.loss * interval.k
 
-    def _intervals(self, j: int, recorded: Bools, inside: Bools, every: bool = False) -> list[_Interval]:
+    def _intervals(
+        self, j: int, recorded: Bools, inside: Bools, every: bool = False, most: int | None = None
+    ) -> list[_Interval]:
         """For k = 0, 1, ... the longest interval of column j with k recorded rows, if long enough."""
         order = self.order[j][inside[self.order[j]]]
         x, have = self.columns[order, j], recorded[order]
@@ -152,7 +280,7 @@ class RegionScan:
         first, last = np.searchsorted(x, ends, side="right"), np.searchsorted(x, ends, side="left")
         count = np.concatenate([[0], np.cumsum(have)])
         out = []
-        for gap in range(min(len(self.need), len(ends) - 1)):
+        for gap in range(min(len(self.need), len(ends) - 1, most or len(ends))):
             length = last[gap + 1 :] - first[: len(first) - gap - 1]
             a = int(length.argmax())
             b = a + gap + 1
@@ -181,7 +309,7 @@ class RegionScan:
         beside = [self._beside(j, interval, self._inside(box, among, skip=j), recorded) for j, interval in box.items()]
         rate = min((r for sides in beside for r in sides), default=0.0)
         tries = float(np.prod([self.tries[j] for j in box])) * _choices(len(self.order), len(box))
-        healthy = max(rate, self.thresholds.healthy)
+        healthy = max(rate, self.floor)
         return bool(bdtr(k, n, healthy) * tries <= _SEARCHED) and self._in_clusters(inside, recorded, healthy, tries)
 
     def _in_clusters(self, inside: Bools, recorded: Bools, healthy: float, tries: float) -> bool:
@@ -192,7 +320,7 @@ class RegionScan:
         if self.units is None:
             return True
         n, k = len(np.unique(self.units[inside])), len(np.unique(self.units[inside & recorded]))
-        contradicted = bdtr(k, n, self.thresholds.healthy) <= _CONTRADICTED
+        contradicted = bdtr(k, n, self.healthy) <= _CONTRADICTED
         return bool(contradicted and bdtr(k, n, healthy) * tries <= max(_SEARCHED, _CONTRADICTED * (tries == 1.0)))
 
     def _beside(self, j: int, interval: _Interval, inside: Bools, recorded: Bools) -> list[float]:
@@ -306,14 +434,21 @@ class RegionScan:
         return self._score(whole), open_sides or box
 
     def _region(self, box: dict[int, _Interval], recorded: Bools, among: Bools) -> Region:
-        terms = []
+        terms: list[Term | Slant] = []
         rows = among.copy()
         for j, interval in sorted(box.items()):
             term = self._term(j, interval, recorded, self._inside(box, among, skip=j))
             column = self.columns[:, j]
             rows &= (column >= term.low) & (column < term.high)
-            terms.append(Term(self.place[j], term.low, term.high))
+            terms.append(self._placed(term))
         return Region(tuple(terms), rows, int(rows.sum()), int((recorded & rows).sum()))
+
+    def _placed(self, term: Term) -> Term | Slant:
+        """The term with places among all columns."""
+        if term.column < len(self.place):
+            return Term(self.place[term.column], term.low, term.high)
+        used = np.flatnonzero(self.slope)
+        return Slant(tuple(self.place[j] for j in used), tuple(float(w) for w in self.slope[used]), term.low, term.high)
 
     def _term(self, j: int, interval: _Interval, recorded: Bools, inside: Bools) -> Term:
         """Where the interval begins and ends, in words that a person would use.
@@ -337,6 +472,14 @@ class RegionScan:
         low = -np.inf if first == 0 else _between(x[first - 1], x[first])
         high = np.inf if last == len(x) else _between(x[last - 1], x[last])
         return Term(j, low, high)
+
+
+def rows_needed(n_recorded: int, healthy: float) -> int:
+    """How many rows a region with so many recorded ones must have to contradict a healthy probability."""
+    n = n_recorded + 1
+    while bdtr(n_recorded, n, healthy) > _CONTRADICTED:
+        n += 1
+    return n
 
 
 def _bin_edges(x: Floats, levels: Floats) -> Floats:

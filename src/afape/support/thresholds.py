@@ -33,6 +33,14 @@ class SupportThresholds:
         want it and do not have it.
     wanted : float
         The last four concern only sets that at least this share of the policy's runs wants.
+    ten_heaviest : float
+        Warn where the ten heaviest rows have more than this share of the variance of an estimate, or of the squared
+        weights, and where weights differ so much that rows are worth less than half of their number.
+    carrying_rows : float
+        Warn where the weighted rows of an estimate are worth fewer rows than this, and than a fiftieth of all rows.
+    difference : float
+        Warn where weighted rows differ from all rows by more than this many standard deviations in something that is
+        always recorded, and by more than chance explains (p < 0.001).
     """
 
     propensity: float = 1e-3
@@ -43,13 +51,16 @@ class SupportThresholds:
     effective_rows: float = 5.0
     small: float = 0.5
     wanted: float = 0.05
+    ten_heaviest: float = 0.75
+    carrying_rows: float = 50.0
+    difference: float = 0.1
 
     def __post_init__(self) -> None:
         for field in fields(self):
             value = getattr(self, field.name)
             if not isinstance(value, Real) or isinstance(value, bool) or not float(value) >= 0:
                 raise ValueError(f"{field.name!r} must be a number that is not negative, but is {value!r}.")
-        for name in ("propensity", "healthy", "share", "weight", "small", "wanted"):
+        for name in ("propensity", "healthy", "share", "weight", "small", "wanted", "ten_heaviest"):
             if getattr(self, name) > 1:
                 raise ValueError(f"{name!r} must not exceed 1, but is {getattr(self, name)!r}.")
         if not self.propensity < self.healthy:

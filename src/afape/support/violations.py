@@ -12,13 +12,14 @@ import numpy as np
 from ..arrays import Bools, Floats, Ints, every, units_of
 from ..data import Retrospective
 from ..missingness.assumptions import Conditioning
-from .regions import Region, RegionScan, Term
+from .regions import Region, RegionScan, Slant, Term, rows_needed
 from .thresholds import SupportThresholds
 
 __all__ = ["SupportMap", "SupportSearch", "Violation", "find_violations"]
 
 _EDGE_RUNS, _EDGE_SHARE = 0.005, 0.01  # fewer runs, of all and of those that want the set, may be an edge
 _EDGE_ROWS = 25  # an edge of fewer rows is not worth a word
+_UNDECIDED = 0.1  # a region that does not even contradict this is not worth a word
 _MOST_SETS = 512  # sets searched for regions: of more, the smallest three quarters and the largest of this number
 
 
@@ -45,7 +46,7 @@ class Violation:
     required: Bools
     rows: Bools
     n_recorded: int
-    terms: tuple[Term, ...] = ()
+    terms: tuple[Term | Slant, ...] = ()
     known: bool = False
     share: float = float("nan")
 
@@ -58,17 +59,27 @@ class Violation:
         return " and ".join(_words(term, columns) for term in self.terms)
 
 
-def _words(term: Term, columns: Sequence[str]) -> str:
+def _words(term: Term | Slant, columns: Sequence[str]) -> str:
+    if isinstance(term, Slant):
+        parts = [
+            f"{'-' if w < 0 else '+'} {abs(w):g} {columns[j]}" for j, w in zip(term.columns, term.weights, strict=True)
+        ]
+        name = " ".join(parts).removeprefix("+ ")
+        return _limits(name, term.low, term.high)
     name = columns[term.column]
     if "=" in name and 0 < term.low <= 1 and term.high == np.inf:  # a level of a categorical column
         return name
     if "=" in name and 0 < term.high <= 1 and term.low == -np.inf:
         return f"not {name}"
-    if term.low == -np.inf:
-        return f"{name} < {term.high:.6g}"
-    if term.high == np.inf:
-        return f"{name} >= {term.low:.6g}"
-    return f"{term.low:.6g} <= {name} < {term.high:.6g}"
+    return _limits(name, term.low, term.high)
+
+
+def _limits(name: str, low: float, high: float) -> str:
+    if low == -np.inf:
+        return f"{name} < {high:.6g}"
+    if high == np.inf:
+        return f"{name} >= {low:.6g}"
+    return f"{low:.6g} <= {name} < {high:.6g}"
 
 
 @dataclass(frozen=True, eq=False)
@@ -181,6 +192,12 @@ def _smallest(data: Retrospective, s: Bools, region: Region, scan: RegionScan) -
     return Violation(s, region.rows, region.n_recorded, region.terms)
 
 
+def _within(violation: Violation, found: SupportMap) -> bool:
+    """Whether most of this is known already."""
+    lacking = found.lacking(violation.required) if found else ~np.ones_like(violation.rows)
+    return bool((violation.rows & lacking).sum() > violation.rows.sum() / 2)
+
+
 @dataclass(frozen=True, eq=False)
 class SupportSearch:
     """Searches the records for sets without support, by what recording depends on and without a model.
@@ -209,13 +226,14 @@ class SupportSearch:
         """The search over all that is given; rows that lack a part of it lie in no region."""
         return self._scan(np.zeros_like(self.conditioning.gaps))
 
-    def _scan(self, without: Bools) -> RegionScan:
+    def _scan(self, without: Bools, healthy: float | None = None) -> RegionScan:
         """The search over what is given but for these groups."""
         columns = self.conditioning.searched(self.data)[1].copy()
         mine = self.conditioning.columns(self.data)
         columns[:, np.flatnonzero(without[self.data.column_group[mine]])] = 0.0  # constant columns are not searched
         cluster = self.data.cluster
-        return RegionScan(columns, self.thresholds, None if cluster is None else units_of(len(self.data), cluster))
+        units = None if cluster is None else units_of(len(self.data), cluster)
+        return RegionScan(columns, self.thresholds, units, healthy)
 
     def of_start(self, adjust: Bools) -> SupportMap:
         """Where what is given, and has gaps, is itself not recorded, by what is always recorded."""
@@ -230,6 +248,19 @@ class SupportSearch:
             return SupportMap(start)
         beyond = find_violations(self.data, sets | adjust, self._everything).violations
         return SupportMap((*start, *(v for v in beyond if not start or (v.required & ~adjust).any())))
+
+    def undecided(self, sets: Bools, adjust: Bools, found: SupportMap) -> SupportMap:
+        """Sets that are hardly recorded in a region beside which they are, where too few rows tell whether they could be.
+
+        A region has to contradict a probability of 0.1, and that of its neighbours. Regions that are too small a share of
+        the rows to matter are not searched for.
+        """
+        enough = rows_needed(0, self.thresholds.healthy)
+        if len(self.data) * self.thresholds.share > enough or self.conditioning.gaps.any():
+            return SupportMap()
+        scan = self._scan(np.zeros_like(self.conditioning.gaps), _UNDECIDED)
+        seen = find_violations(self.data, sets | adjust, scan).violations
+        return SupportMap(tuple(v for v in seen if v.terms and not _within(v, found)))
 
     def refusal(self, adjust: Bools) -> str:
         """Why there can be neither estimate nor bounds, where what is given has gaps.

@@ -46,6 +46,8 @@ class Ground:
         free groups: needed where a free group is not always available.
     policy, classifier
         The bound policy, and the classifier.
+    predicts : bool
+        Whether the classifier is asked in every state, or only where a run may stop.
     """
 
     data: Retrospective
@@ -55,14 +57,15 @@ class Ground:
     rooted: bool
     policy: Policy
     classifier: Classifier
+    predicts: bool = False
 
     @staticmethod
-    def recorded(data: Retrospective, policy: Policy, classifier: Classifier) -> Ground:
+    def recorded(data: Retrospective, policy: Policy, classifier: Classifier, predicts: bool = False) -> Ground:
         """Walk over what each row has recorded."""
         free = data.problem.free
         rooted = not bool(data.recorded[:, free].all())
         start = np.zeros_like(data.recorded) if rooted else np.broadcast_to(free, data.recorded.shape)
-        return Ground(data, data.values, data.recorded, start, rooted, policy, classifier)
+        return Ground(data, data.values, data.recorded, start, rooted, policy, classifier, predicts)
 
     @staticmethod
     def everything(data: Retrospective, values: Floats, policy: Policy, classifier: Classifier) -> Ground:
@@ -87,7 +90,7 @@ class Ground:
         blocked = block(p, available)
         cost = np.full(len(row), np.nan)
         stops = (p[:, n_groups] > 0) | (blocked[:, n_groups] > 0)
-        if stops.all():
+        if self.predicts or stops.all():
             codes = ask_classifier(self.classifier, seen, acquired, row, len(data.classes))
             cost = data.costs[data.labels[row], codes]
         elif stops.any():

@@ -113,6 +113,17 @@ class WalkTable:
         return WalkTable(**parts)
 
     @staticmethod
+    def of_states(row: Ints, acquired: Bools, depth: Ints) -> WalkTable:
+        """States without flow and without edges, to be weighed."""
+        zero, nothing, none = np.zeros(len(row)), np.zeros(0), np.zeros(0, np.intp)
+        states = dict.fromkeys(("reach", "stop", "stop_flow", "blocked_stop_flow", "price", "cost"), zero)
+        edges = dict.fromkeys(("edge_probability", "edge_flow", "edge_blocked_flow"), nothing)
+        ends = dict.fromkeys(("edge_state", "edge_group", "edge_child", "sampled"), none)
+        available = np.zeros(0, dtype=bool)
+        parts: dict[str, Any] = {**states, **edges, **ends, "edge_available": available}
+        return WalkTable(row=row, acquired=acquired, depth=depth, **parts)
+
+    @staticmethod
     def concatenate(tables: list[WalkTable]) -> WalkTable:
         """One table of all, for estimators that learn from every row."""
         if len(tables) == 1:

@@ -44,7 +44,7 @@ class WalkOptions:
     def __post_init__(self) -> None:
         for name, least in (("max_states", 0), ("n_trajectories", 1), ("chunk_lines", 1)):
             value = getattr(self, name)
-            if not isinstance(value, int | np.integer) or value < least:
+            if isinstance(value, bool) or not isinstance(value, int | np.integer) or value < least:
                 raise ValueError(f"{name!r} must be a whole number of at least {least}, but is {value!r}.")
 
 

@@ -5,18 +5,20 @@ from __future__ import annotations
 import numpy as np
 from scipy.special import expit
 
-from ...arrays import Bools, Floats, Ints, every, index_of
+from ...arrays import Bools, Floats, Ints, every, index_of, merge
 from ...data import Retrospective
 from ...missingness.assumptions import Conditioning
 from ...support import SupportMap
 from .chain import Answer, canonical_order
-from .logistic import LogisticFit, fit_logistic, logistic_design
+from .factor import Form, Forms
+from .logistic import LogisticFit, fit_logistic
 
 __all__ = ["MAX_GROUPS", "AutoregressivePropensity"]
 
 
-MAX_GROUPS = 14  # groups with gaps: 2^14 patterns per row
+MAX_GROUPS = 14  # groups with gaps: 2^14 patterns per row; with more of them, patterns are sampled
 _CELLS = 2**21  # patterns times rows held at a time
+_DRAWS = 64  # sampled patterns per row and set
 
 
 class AutoregressivePropensity:
@@ -28,10 +30,17 @@ class AutoregressivePropensity:
     One logistic model per group, with the earlier indicators as regressors, so G fits per fold where the chain
     rule needs one fit per set. It assumes more than the chain: earlier indicators act additively on the log-odds.
 
-    Parameters are those of `ChainPropensity`.
+    With more than 14 groups, the sum runs over patterns that are drawn: with the groups of S recorded and every other
+    indicator drawn from its model, in order,
+
+    .. math:: P(R \ge S \mid X_o) = E\Big[\prod_{j \in S} P(R_{g_j} = 1 \mid X_o, r_1, \dots, r_{j-1})\Big],
+
+    the mean of 64 draws. These are the same for every row and set, a Latin hypercube, so that the answer is a function of
+    X_o and S alone. Parameters are those of `ChainPropensity`.
     """
 
     learned = True
+    estimator = None
 
     def __init__(
         self,
@@ -41,23 +50,23 @@ class AutoregressivePropensity:
         min_propensity: float = 0.0,
         row_weight: Floats | None = None,
         unsupported: SupportMap | None = None,
+        form: str = "linear",
+        forms: Forms | None = None,
     ) -> None:
-        self.unsupported = unsupported
+        self.unsupported, self.form = unsupported, form
         self.data, self.given, self.fold, self.min_propensity = data, given, fold, min_propensity
         self.order = canonical_order(data)
-        if len(self.order) > MAX_GROUPS:
-            raise ValueError(
-                f"The autoregressive propensity needs at most {MAX_GROUPS} groups with gaps, but there are "
-                f"{len(self.order)}. Use method='chain'."
-            )
-        self.design = logistic_design(given.matrix(data))
+        forms = Forms(given.matrix(data), data.recorded, None, data.cluster, form) if forms is None else forms
+        self.forms = forms
+        self.designs = [forms.inputs(_logistic(forms.of(g))).design for g in self.order]
         n_folds = int(fold.max()) + 1
         recorded = data.recorded[:, self.order]
         everyone = np.ones(len(fold), dtype=bool) if row_weight is None else row_weight > 0
         self.fits = [
             [
                 _fit(
-                    self.design,
+                    self.designs[j],
+                    self._ridge(j),
                     recorded[:, :j],
                     recorded[:, j],
                     (everyone & (fold != k) if n_folds > 1 else everyone) & ~self._never(j, recorded),
@@ -67,6 +76,14 @@ class AutoregressivePropensity:
             ]
             for k in range(n_folds)
         ]
+
+    @property
+    def sampled(self) -> bool:
+        """Whether patterns are drawn, because there are too many to add up."""
+        return len(self.order) > MAX_GROUPS
+
+    def _ridge(self, j: int) -> float:
+        return _logistic(self.forms.of(self.order[j])).ridge
 
     def _last(self, j: int) -> list[tuple[Bools, Bools]]:
         """Violations whose last group in order is j: the earlier groups (j,), and the rows."""
@@ -92,6 +109,8 @@ class AutoregressivePropensity:
 
     def probability(self, rows: Ints, sets: Bools, index: Ints) -> Floats:
         """P(R >= sets[index] | given) in these rows, before any clipping."""
+        if self.sampled:
+            return self._drawn(rows, sets[:, self.order][index])
         bits = 1 << np.arange(len(self.order))
         mask = (sets[:, self.order] * bits).sum(axis=1)[index]
         who, place = np.unique(rows, return_inverse=True)
@@ -114,9 +133,9 @@ class AutoregressivePropensity:
             if len(mine) == 0:
                 continue
             joint = np.ones((len(mine), 1))
-            z = self.design[rows[mine]]
             patterns = np.zeros((1, 0))
             for j, fit in enumerate(fits):
+                z = self.designs[j][rows[mine]]
                 given, earlier = np.split(fit.coefficients, [z.shape[1]])
                 p = expit((z * given).sum(axis=1)[:, None] + (patterns * earlier).sum(axis=1)[None, :])
                 for needed, where in self._last(j):
@@ -130,15 +149,45 @@ class AutoregressivePropensity:
             out[mine] = joint
         return out
 
+    def _drawn(self, rows: Ints, required: Bools) -> Floats:
+        """P(R >= S) of the sets ``required`` (m, q), from drawn patterns; a pair of row and set counts once."""
+        first, place = _distinct(rows, required)
+        rows, required = rows[first], required[first]
+        out, step = np.empty(len(rows)), max(_CELLS // (_DRAWS * len(self.order)), 1)
+        for k, fits in enumerate(self.fits):
+            mine = np.flatnonzero(self.fold[rows] == k)
+            for start in range(0, len(mine), step):
+                part = mine[start : start + step]
+                out[part] = self._block(fits, rows[part], required[part])
+        return out[place]
+
+    def _block(self, fits: list[LogisticFit], rows: Ints, required: Bools) -> Floats:
+        q = len(self.order)
+        uniform = _latin_hypercube(q)
+        pattern = np.zeros((len(rows), _DRAWS, q))
+        weight = np.ones((len(rows), _DRAWS))
+        for j, fit in enumerate(fits):
+            z = self.designs[j][rows]
+            given, earlier = np.split(fit.coefficients, [z.shape[1]])
+            p = expit((z * given).sum(axis=1)[:, None] + pattern[:, :, :j] @ earlier)
+            for needed, where in self._last(j):
+                p[where[rows][:, None] & (pattern[:, :, :j][:, :, needed] > 0).all(axis=2)] = 0.0
+            needed_now = required[:, [j]]
+            weight *= np.where(needed_now, p, 1.0)
+            pattern[:, :, j] = needed_now | (uniform[:, j] < p)
+        return np.asarray(weight.mean(axis=1))
+
     def refit(self, row_weight: Floats) -> AutoregressivePropensity:
         """Learn again with these row weights."""
         return AutoregressivePropensity(
-            self.data, self.given, self.fold, self.min_propensity, row_weight, self.unsupported
+            self.data, self.given, self.fold, self.min_propensity, row_weight, self.unsupported, self.form, self.forms
         )
 
     def excluding(self, unsupported: SupportMap) -> AutoregressivePropensity:
         """Learn each model from the rows in which its group can be recorded."""
-        return AutoregressivePropensity(self.data, self.given, self.fold, self.min_propensity, unsupported=unsupported)
+        return AutoregressivePropensity(
+            self.data, self.given, self.fold, self.min_propensity, None, unsupported, self.form, self.forms
+        )
 
     @property
     def converged(self) -> bool:
@@ -146,11 +195,33 @@ class AutoregressivePropensity:
         return all(fit.converged for fits in self.fits for fit in fits)
 
 
-def _fit(design: Floats, earlier: Bools, outcome: Bools, rows: Bools, weight: Floats | None) -> LogisticFit:
+def _logistic(form: Form) -> Form:
+    """The form itself, or splines in place of trees, which have no coefficients for the earlier indicators."""
+    return form if form.kind != "boosting" else Form("spline")
+
+
+def _latin_hypercube(q: int) -> Floats:
+    """Points (64, q) in the unit cube, each coordinate spread evenly; always the same."""
+    rng = np.random.default_rng(0)
+    return np.column_stack([(rng.permutation(_DRAWS) + 0.5) / _DRAWS for _ in range(q)])
+
+
+def _fit(
+    design: Floats, ridge: float, earlier: Bools, outcome: Bools, rows: Bools, weight: Floats | None
+) -> LogisticFit:
     regressors = np.column_stack([design[rows], earlier[rows]])
     y = outcome[rows]
     if y.all() or not y.any():  # one class only: certain, and no fit
         coefficients = np.zeros(regressors.shape[1])
         coefficients[0] = np.inf if y.all() else -np.inf
         return LogisticFit(coefficients, np.zeros((len(coefficients),) * 2), True)
-    return fit_logistic(regressors, y, None if weight is None else weight[rows])
+    return fit_logistic(regressors, y, None if weight is None else weight[rows], ridge=ridge)
+
+
+def _distinct(rows: Ints, sets: Bools) -> tuple[Ints, Ints]:
+    """One representative of each pair of row and set, and the place of every pair among them."""
+    order = np.argsort(rows, kind="stable")
+    first, inverse = merge(rows[order], sets[order])
+    place = np.empty(len(rows), dtype=np.intp)
+    place[order] = inverse
+    return order[first], place

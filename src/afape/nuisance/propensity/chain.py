@@ -12,7 +12,7 @@ from ...arrays import Bools, Floats, Ints, every, lines_of, tally
 from ...data import Retrospective
 from ...missingness.assumptions import Conditioning
 from ...support import SupportMap
-from .factor import Crossfit, Factor, Inputs
+from .factor import Crossfit, Factor, Form, Forms, boosted
 from .root import RootPropensity
 
 __all__ = ["Answer", "ChainPropensity", "Part", "StackedScores", "canonical_order"]
@@ -71,6 +71,8 @@ class ChainPropensity:
         Smallest probability used; smaller ones are raised to it and counted.
     row_weight : ndarray of shape (n,), optional
         Weights of a bootstrap replicate.
+    form : {"auto", "linear", "spline", "boosting"}
+        Form of the default models; see `Forms`.
     """
 
     learned = True
@@ -85,11 +87,13 @@ class ChainPropensity:
         independent: bool = False,
         min_propensity: float = 0.0,
         row_weight: Floats | None = None,
+        form: str = "linear",
     ) -> None:
         self.data, self.given, self.fold, self.estimator = data, given, fold, estimator
         self.independent, self.min_propensity = independent, min_propensity
         self.stacked = estimator is None  # whether the models have a score that standard errors can use
-        self.inputs, self.usable = Inputs(given.matrix(data)), given.usable(data)
+        self.usable = given.usable(data)
+        self.forms = Forms(given.matrix(data), data.recorded, self.usable, data.cluster, form)
         self.order = [g for g in canonical_order(data) if not given.gaps[g]]
         self.n_folds = int(fold.max()) + 1
         self.base: ChainPropensity | None = None  # the same before resampling, to start the fits from
@@ -97,6 +101,7 @@ class ChainPropensity:
 
     def _learn(self, row_weight: Floats | None) -> None:
         self.fits = Crossfit(self.fold, self.estimator, row_weight)
+        self.boosted = Crossfit(self.fold, boosted(), row_weight)
         self.factors: dict[tuple[tuple[int, ...], int], Factor] = {}
         self.root: RootPropensity | None = None
         if self.usable is not None:
@@ -127,7 +132,9 @@ class ChainPropensity:
             near = None if self.base is None else self.base.factors.get(key)
             outcome = self.data.recorded[:, group]
             weighting = None if self.root is None else self.root.weighting
-            self.factors[key] = Factor(self.fits, key, eligible, outcome, self.inputs, near, weighting)
+            form = self.forms.of(group) if self.estimator is None else Form()
+            fits = self.boosted if form.kind == "boosting" else self.fits
+            self.factors[key] = Factor(fits, key, eligible, outcome, self.forms.inputs(form), near, weighting)
         return self.factors[key]
 
     def probability(self, rows: Ints, sets: Bools, index: Ints) -> Floats:
@@ -196,6 +203,7 @@ class StackedScores:
         self.propensity = propensity
         self._share = tally(propensity.fold, row_weight, propensity.n_folds) / row_weight.sum()
         self._derivative: dict[Factor, Floats] = {}  # (K, T, Q, p)
+        self.whole = True  # whether every factor so far has a score
 
     def add(self, rows: Ints, parts: Iterable[Part], depth: Ints, weighted: Floats) -> None:
         """Add states: ``weighted`` (m, Q) holds w_S q_S, 0 where a clipped weight does not move."""
@@ -206,6 +214,9 @@ class StackedScores:
             t = int(depth[lines[0]])  # a set has one depth: the number of its costly groups
             fold, q = chain.fold[rows[lines]], weighted[lines]
             for factor, slack in factors:
+                if factor.of.estimator is not None:
+                    self.whole = False
+                    continue
                 z = factor.design[rows[lines]]
                 total = self._slot(factor, t, q.shape[1])
                 for k in range(chain.n_folds):
@@ -225,6 +236,8 @@ class StackedScores:
     def influence(self, directions: Floats) -> Floats:
         """Additions (E, n) to the influence values of E estimates with derivatives (E, T, Q) in the means."""
         out = np.zeros((len(directions), len(self.propensity.fold)))
+        if not self.whole:  # a part of the correction may make errors too small; none of it makes them too large
+            return out
         slopes = {f: _pooled(f, d, directions) for f, d in self._derivative.items()}
         for factor in self._backwards(slopes):
             if factor not in slopes:

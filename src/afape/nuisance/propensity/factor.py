@@ -1,24 +1,35 @@
-"""One factor of a learned propensity: a binary regression, cross-fitted."""
+"""One factor of a learned propensity: a binary regression, cross-fitted, in a form that the records choose."""
 
 from __future__ import annotations
 
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from scipy.special import expit, logit
+from sklearn.ensemble import HistGradientBoostingClassifier
 
-from ...arrays import Bools, Floats, Ints, row_dot
-from ..fitting import fit_weighted
-from .logistic import LogisticFit, fit_logistic, log_odds_variance, logistic_design
+from ...arrays import Bools, Floats, Ints, row_dot, standard_error, units_of
+from ..fitting import fit_alone, fit_weighted
+from .logistic import LogisticFit, fit_logistic, held, log_odds_variance, logistic_design, spline_columns
 
 if TYPE_CHECKING:
     from .weighting import Weighting
 
-__all__ = ["NEVER", "Crossfit", "Factor", "Inputs", "NotLearnableError"]
+__all__ = ["FORMS", "NEVER", "Crossfit", "Factor", "Form", "Forms", "Inputs", "NotLearnableError"]
 
 
 NEVER = 1e-9  # a forest may call something certain; odds that others are multiplied with must stay finite
+
+FORMS = ("linear", "spline", "boosting")
+_RIDGES = (1.0, 10.0, 100.0)
+_MANY_COLUMNS, _FEW_ROWS = (
+    10,
+    20,
+)  # from so many columns on, and below so many rows of a class per column, shrinking is tried
+_CHOICE_ROWS, _CHOICE_PARTS, _CHOICE_CLASS = 6000, 3, 30  # rows and parts of the choice, and least rows of a class
+_CLEARLY = 2.0  # standard errors of the likelihood by which another form must be better than a simpler one
+_BINS = 10
 
 
 class NotLearnableError(ValueError):
@@ -26,15 +37,142 @@ class NotLearnableError(ValueError):
 
 
 class Inputs:
-    """Regressors of every row, NaN where they are not recorded."""
+    """Regressors of every row, NaN where they are not recorded, and how the logistic model reads them."""
 
-    def __init__(self, columns: Floats) -> None:
-        self.columns = columns
+    def __init__(self, columns: Floats, spline: bool = False, ridge: float = 0.0) -> None:
+        self.columns, self.spline, self.ridge = columns, spline, ridge
 
     @cached_property
     def design(self) -> Floats:
-        """Intercept and standardised columns; 0 where a column is not known."""
-        return logistic_design(self.columns)
+        """Intercept and standardised columns, far values held at a limit; 0 where a column is not known."""
+        columns = held(self.columns)[0]
+        return logistic_design(spline_columns(columns) if self.spline else columns)
+
+
+class Form(NamedTuple):
+    """The form of the models of one group, and how well it did on rows that it had not seen."""
+
+    kind: str = "linear"
+    ridge: float = 0.0
+    gain: float = np.nan  # log-likelihood per row above the linear form
+    slope: float = (
+        np.nan
+    )  # of a logistic regression on its log-odds: 1 where it is calibrated, below 1 where it overfits
+    gap: float = np.nan  # largest difference of recorded share and mean probability in ten bins
+
+    @property
+    def name(self) -> str:
+        """In words."""
+        return self.kind if not self.ridge else f"{self.kind}, shrunk (ridge {self.ridge:g})"
+
+
+class Forms:
+    r"""The form of each group's models, chosen when first asked for.
+
+    On at most 6,000 rows in three parts, P(R_g = 1 | given) is learned from two parts and judged on the third. With
+    :math:`d_i` the difference of log-likelihoods in row i, a form takes the place of a simpler one where the mean of d is
+    more than two standard errors above 0. Order: linear, splines that add up, boosted trees; and, where columns are many,
+    the logistic ones shrunk towards 0. The choice depends on records, assumption and group alone.
+
+    Parameters
+    ----------
+    columns : ndarray of shape (n, p)
+        Regressors.
+    recorded : ndarray of bool, shape (n, G)
+        Outcomes.
+    usable : ndarray of bool, shape (n,), or None for all rows
+        Rows to choose by.
+    cluster : ndarray of int, or None
+        Rows that belong together.
+    form : {"auto", "linear", "spline", "boosting"}
+        What may be chosen.
+    """
+
+    def __init__(self, columns: Floats, recorded: Bools, usable: Bools | None, cluster: Ints | None, form: str) -> None:
+        self.columns, self.recorded, self.form, self.cluster = columns, recorded, form, cluster
+        units = units_of(len(columns), cluster)
+        rank = np.random.default_rng(0).permutation(int(units.max()) + 1)[units]
+        rows = np.arange(len(columns)) if usable is None else np.flatnonzero(usable)
+        self.rows = rows[np.argsort(rank[rows], kind="stable")[:_CHOICE_ROWS]]
+        self.part = rank[self.rows] % _CHOICE_PARTS
+        self.chosen: dict[int, Form] = {}
+        self._inputs: dict[tuple[bool, float], Inputs] = {}
+
+    def of(self, group: int) -> Form:
+        """The form of the models of this group."""
+        if group not in self.chosen:
+            self.chosen[group] = self._choose(self.recorded[self.rows, group])
+        return self.chosen[group]
+
+    def inputs(self, form: Form) -> Inputs:
+        """Regressors of all rows in this form."""
+        key = form.kind == "spline", form.ridge
+        if key not in self._inputs:
+            self._inputs[key] = Inputs(self.columns, *key)
+        return self._inputs[key]
+
+    def _choose(self, y: Bools) -> Form:
+        best = Form("linear" if self.form == "auto" else self.form)
+        sizes = [np.bincount(y[self.part != k], minlength=2).min() for k in range(_CHOICE_PARTS)]
+        if self.columns.shape[1] == 0 or min(sizes) < _CHOICE_CLASS:
+            return best
+        eta = first = self._log_odds(best, y)
+        for form in self._others(best, y):
+            other = self._log_odds(form, y)
+            if _clearly_better(y, other, eta, None if self.cluster is None else self.cluster[self.rows]):
+                best, eta = form, other
+        gain = float(np.mean(_log_likelihood(y, eta) - _log_likelihood(y, first)))
+        return Form(best.kind, best.ridge, gain, *_calibration(y, eta))
+
+    def _others(self, first: Form, y: Bools) -> list[Form]:
+        """What may take the place of the first form, simple ones first."""
+        kinds = FORMS if self.form == "auto" else (first.kind,)
+        least, p = min(y.sum(), (~y).sum()), self.columns.shape[1]
+        many = p >= _MANY_COLUMNS and least < _FEW_ROWS * p
+        shrunk = [Form(kind, ridge) for kind in kinds if kind != "boosting" and many for ridge in _RIDGES]
+        return [*shrunk, *(Form(kind) for kind in kinds if kind != first.kind and not (many and kind == "spline"))]
+
+    def _log_odds(self, form: Form, y: Bools) -> Floats:
+        """Log odds in each row by the model that was learned from the other parts."""
+        eta, columns = np.empty(len(y)), self.columns[self.rows]
+        z = Inputs(columns, form.kind == "spline", form.ridge).design if form.kind != "boosting" else columns
+        for k in range(_CHOICE_PARTS):
+            learn, judge = self.part != k, self.part == k
+            if form.kind == "boosting":
+                model = fit_alone(boosted(), z[learn], y[learn].astype(int))
+                eta[judge] = logit(np.clip(_positive(model, z[judge]), NEVER, 1 - NEVER))
+            else:
+                fit = fit_logistic(z[learn], y[learn], firth=True, ridge=form.ridge, exact=False)
+                eta[judge] = z[judge] @ fit.coefficients
+        return eta
+
+
+def boosted() -> Any:
+    """The boosted form: few small trees, because weights divide by what they say."""
+    return HistGradientBoostingClassifier(
+        max_iter=25, learning_rate=0.2, max_leaf_nodes=8, min_samples_leaf=20, early_stopping=False, random_state=0
+    )
+
+
+def _log_likelihood(y: Bools, eta: Floats) -> Floats:
+    return np.asarray(y * eta - np.logaddexp(0.0, eta))
+
+
+def _clearly_better(y: Bools, eta: Floats, than: Floats, cluster: Ints | None) -> bool:
+    difference = _log_likelihood(y, eta) - _log_likelihood(y, than)
+    mean = float(difference.mean())
+    return mean > _CLEARLY * standard_error(difference - mean, cluster)
+
+
+def _calibration(y: Bools, eta: Floats) -> tuple[float, float]:
+    """Slope of the outcome's log-odds on these, and the largest gap in ten bins."""
+    p = expit(eta)
+    if np.ptp(eta) == 0:
+        return np.nan, abs(float(y.mean() - p.mean()))
+    scale = float(eta.std())
+    slope = fit_logistic(np.column_stack([np.ones(len(eta)), eta / scale]), y, exact=False).coefficients[1] / scale
+    bins = np.array_split(np.argsort(eta, kind="stable"), _BINS)
+    return float(slope), max(abs(float(y[b].mean() - p[b].mean())) for b in bins)
 
 
 class Crossfit:
@@ -94,7 +232,8 @@ class Factor:
 
     @property
     def _width(self) -> int:
-        return int(self.inputs.columns.shape[1]) + 1
+        columns = self.inputs.columns if self.of.estimator is not None else self.design
+        return int(columns.shape[1])
 
     def training(self, k: int) -> Ints:
         """Rows that the model of fold k is fitted on."""
@@ -114,10 +253,11 @@ class Factor:
                 outcome,
                 weight,
                 firth=self.of.n_folds > 1,
+                ridge=self.inputs.ridge,
                 start=self._near(k),
                 exact=self.of.row_weight is None,
             )
-        elif self._width == 1:
+        elif self._width == 0:
             self.constant[k] = np.average(outcome, weights=weight)
         else:
             self.models[k] = fit_weighted(estimator, self.inputs.columns[rows], outcome.astype(int), weight)

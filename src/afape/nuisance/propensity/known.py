@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping
 import numpy as np
 from numpy.typing import ArrayLike
 
-from ...arrays import Bools, Floats, Ints, any_of, index_of, lines_of, unique_sets
+from ...arrays import Bools, Floats, Ints, any_of, check_flag, index_of, lines_of, unique_sets
 from ...data import Retrospective
 from ...support import SupportMap
 from .chain import Answer
@@ -33,7 +33,7 @@ class KnownPropensity:
     def __init__(self, function: Callable[..., ArrayLike], labels: bool = False) -> None:
         if not callable(function):
             raise TypeError(f"'function' must be callable, but is {type(function).__name__}.")
-        self.function, self.labels = function, labels
+        self.function, self.labels = function, check_flag("labels", labels)
 
     @staticmethod
     def from_arrays(arrays: Mapping[str | tuple[str, ...], ArrayLike]) -> KnownPropensity:
@@ -59,7 +59,9 @@ class _PropensityArrays(KnownPropensity):
     def __init__(self, arrays: Mapping[str | tuple[str, ...], ArrayLike]) -> None:
         if not isinstance(arrays, Mapping):
             raise TypeError(f"'arrays' must be a mapping from groups to arrays, not {type(arrays).__name__}.")
-        self.arrays, self.labels = arrays, True  # one value per row knows that row's label
+        copies = {key: np.array(values) for key, values in arrays.items()}  # the user's arrays stay the user's
+        self.arrays: Mapping[str | tuple[str, ...], ArrayLike] = copies
+        self.labels = True  # one value per row knows that row's label
 
     def bind(self, data: Retrospective) -> BoundKnownPropensity:
         """Check names and lengths against these records."""
@@ -68,7 +70,10 @@ class _PropensityArrays(KnownPropensity):
             names = (key,) if isinstance(key, str) else tuple(key)
             required = np.zeros(data.problem.n_groups, dtype=bool)
             required[data.problem.group_index(names, "arrays")] = True
-            column = np.asarray(values, dtype=float)
+            try:
+                column = np.asarray(values, dtype=float)
+            except (TypeError, ValueError) as error:
+                raise ValueError(f"'arrays' must hold numbers, but those of {names} are none.") from error
             if column.shape != (len(data),):
                 raise ValueError(
                     f"'arrays' must have one value per row, shape ({len(data)},), but {names} has shape {column.shape}."
@@ -114,6 +119,11 @@ class BoundKnownPropensity:
             return propensity.function(data.values[rows], required, *label)
 
         self.ask: Callable[[Ints, Bools], ArrayLike] = ask
+
+    def covers(self, required: Bools) -> bool:
+        """Whether it knows the probability of this set."""
+        needed = required & self.sometimes
+        return self.covered is None or not needed.any() or needed.tobytes() in self.covered
 
     def refit(self, row_weight: Floats) -> BoundKnownPropensity:
         """What is known stays as it is."""

@@ -5,9 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, Protocol
 
-from ...arrays import Bools, Floats, Ints
+from ...arrays import Bools, Floats, Ints, check_flag, check_number
 from ...support import SupportMap
 from .chain import Answer
+from .factor import FORMS
 
 __all__ = ["DEFAULT_PROPENSITY", "BoundPropensity", "LearnedPropensity"]
 
@@ -45,8 +46,8 @@ class LearnedPropensity:
     Parameters
     ----------
     estimator : scikit-learn classifier with ``predict_proba``, optional
-        Default: unpenalised logistic regression on standardised columns, whose score also corrects the
-        standard errors for having been learned.
+        Default: logistic regression on standardised columns, whose score also corrects the standard errors for having been
+        learned, or what ``form`` says.
     method : {"auto", "chain", "autoregressive", "independent"}
         "chain" fits P(R_g | given, earlier groups recorded) along each set; "autoregressive" fits one model of
         all indicators, for policies that reach very many sets; "auto" takes the first unless it would need
@@ -56,19 +57,36 @@ class LearnedPropensity:
     stacked : bool
         Whether standard errors account for the learning, where the model has a score. False treats the propensity as if
         it had been known, which makes intervals too wide.
+    form : {"auto", "linear", "spline", "boosting"}
+        Form of the default model. "linear" and "spline" (natural cubic splines that add up) are logistic regressions;
+        "boosting" has trees, no score, and standard errors as if it had been known. "auto" keeps "linear" for a group unless
+        another form is clearly more likely on rows that it has not seen, and shrinks where columns are many. What was
+        chosen, and how well it is calibrated, stands in ``result.propensity``. Under a graph, groups to adjust for have
+        linear models.
     """
 
     estimator: Any = None
     method: str = "auto"
     min_propensity: float = 1e-3
     stacked: bool = True
+    form: str = "auto"
 
     def __post_init__(self) -> None:
         if self.method not in _METHODS:
             raise ValueError(f"'method' must be one of {list(_METHODS)}, but is {self.method!r}.")
-        if not 0 <= self.min_propensity < 1:
-            raise ValueError(f"'min_propensity' must lie in [0, 1), but is {self.min_propensity!r}.")
+        if self.form not in ("auto", *FORMS):
+            raise ValueError(f"'form' must be one of {['auto', *FORMS]}, but is {self.form!r}.")
+        check_number("min_propensity", self.min_propensity, "lie in [0, 1)", lambda v: 0 <= v < 1)
+        check_flag("stacked", self.stacked)
+        if self.method == "autoregressive" and self.form == "boosting":
+            raise ValueError(
+                "'form' boosting goes with method='chain' only: trees would have to be asked about every pattern."
+            )
         if self.estimator is not None:
+            if isinstance(self.estimator, type):
+                raise TypeError(f"'estimator' must be an instance, but is the class {self.estimator.__name__}.")
+            if self.form != "auto":
+                raise ValueError("'form' is that of the default model: leave 'estimator' out, or leave 'form' out.")
             lacking = [m for m in ("fit", "predict_proba") if not hasattr(self.estimator, m)]
             if lacking:
                 raise TypeError(

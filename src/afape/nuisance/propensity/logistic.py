@@ -13,14 +13,30 @@ import numpy as np
 from scipy.linalg.lapack import dpotrf, dpotri, dpstrf
 from scipy.special import expit
 
-from ...arrays import Bools, Floats, Ints, row_dot
+from ...arrays import Bools, Floats, Ints, cluster_sums, row_dot
 
-__all__ = ["LogisticFit", "fit_logistic", "log_odds_variance", "logistic_design"]
+__all__ = [
+    "LogisticFit",
+    "fit_logistic",
+    "flexible_design",
+    "held",
+    "log_odds_variance",
+    "logistic_design",
+    "score_test",
+    "spline_columns",
+]
 
 _MAX_ITERATIONS = 60
 # Of the Newton decrement, the squared distance to the optimum in standard errors: to rounding, but a bootstrap replicate
 # need not know its optimum better than to a ten-thousandth of its standard error.
 _TOLERANCE, _REPLICATE_TOLERANCE = 1e-14, 1e-8
+_CONSTANT = 1e-12  # a spread below this share of the largest value is rounding
+_FAR = 100.0  # median distances from the median; a value beyond would decide a fit alone
+_KNOTS = (0.05, 0.275, 0.5, 0.725, 0.95)  # quantiles; Harrell's choice for five knots
+
+_BENDS = (0.05, 0.35, 0.65, 0.95)  # quantiles at which a spline may bend (Harrell 2015, table 2.3)
+_CROSSED = 6  # so many columns at most are multiplied with each other
+_ROWS_PER_TERM = 10  # of the rarer class, for every term beyond straight lines
 
 
 class LogisticFit(NamedTuple):
@@ -36,8 +52,14 @@ class LogisticFit(NamedTuple):
 
 
 def logistic_design(columns: Floats) -> Floats:
-    """Intercept and standardised columns; a constant column becomes 0, and so does what is not recorded."""
+    """Intercept and standardised columns; a constant column becomes 0, and so does what is not recorded.
+
+    Columns are first divided by a power of two near their largest value, which is exact: units do not matter, however
+    small or large.
+    """
     known = ~np.isnan(columns)
+    largest = np.max(np.abs(columns), axis=0, initial=0.0, where=known)
+    columns = np.ldexp(columns, -np.frexp(largest)[1])
     if known.all():
         centred = columns - columns.mean(axis=0)
         scale = centred.std(axis=0)
@@ -45,8 +67,59 @@ def logistic_design(columns: Floats) -> Floats:
         count = np.maximum(known.sum(axis=0), 1)
         centred = np.where(known, columns - np.where(known, columns, 0.0).sum(axis=0) / count, 0.0)
         scale = np.sqrt((centred**2).sum(axis=0) / count)
-    scaled = np.divide(centred, scale, out=np.zeros_like(centred), where=scale > 1e-12)
+    scaled = np.divide(centred, scale, out=np.zeros_like(centred), where=scale > _CONSTANT)
     return np.column_stack([np.ones(len(columns)), scaled])
+
+
+def held(columns: Floats) -> tuple[Floats, Ints]:
+    r"""The columns with far values held at a limit, and how many of each column were.
+
+    With m the median and s the median of :math:`|x - m|` over the rows in which it is not 0, values outside
+    :math:`m \pm 100 s` are moved to the nearer limit. One mistyped value would otherwise decide a fit alone.
+    """
+    out, count = columns, np.zeros(columns.shape[1], dtype=np.intp)
+    for j in range(columns.shape[1]):
+        column = columns[:, j]
+        with np.errstate(over="ignore"):  # a distance past the largest number is far all the same
+            distance = np.abs(column - _median(column[~np.isnan(column)]))
+        apart = distance[distance > 0]
+        limit = _FAR * _median(apart) if len(apart) else np.inf
+        far = distance > limit
+        if far.any():
+            out = out.copy() if out is columns else out
+            centre = _median(column[~np.isnan(column)])
+            out[far, j] = np.where(column[far] > centre, centre + limit, centre - limit)
+            count[j] = far.sum()
+    return out, count
+
+
+def _median(x: Floats) -> float:
+    """Lower median: a value that occurs, so that nothing overflows."""
+    return float(np.partition(x, (len(x) - 1) // 2)[(len(x) - 1) // 2]) if len(x) else 0.0
+
+
+def spline_columns(columns: Floats) -> Floats:
+    r"""Natural cubic splines of every column, added to the columns themselves.
+
+    With knots :math:`k_1 < \dots < k_5` at quantiles of the recorded values, column x gains for j = 1, 2, 3
+
+    .. math:: (x - k_j)_+^3 - \frac{k_5 - k_j}{k_5 - k_4} (x - k_4)_+^3 + \frac{k_4 - k_j}{k_5 - k_4} (x - k_5)_+^3,
+
+    in units of :math:`k_5 - k_1`: cubic between the knots, linear beyond them. Columns with fewer than three different
+    knots, such as the levels of a category, are left as they are.
+    """
+    blocks = [columns]
+    for column in columns.T:
+        known = column[~np.isnan(column)]
+        knots = np.unique(np.quantile(known, _KNOTS)) if len(known) else known
+        if len(knots) < 3:
+            continue
+        x, knots = (column - knots[0]) / (knots[-1] - knots[0]), (knots - knots[0]) / (knots[-1] - knots[0])
+        cubes = np.maximum(x[:, None] - knots, 0.0) ** 3
+        last = knots[-1] - knots[-2]
+        before, after = (knots[-1] - knots[:-2]) / last, (knots[-2] - knots[:-2]) / last
+        blocks.append(cubes[:, :-2] - before * cubes[:, [-2]] + after * cubes[:, [-1]])
+    return np.column_stack(blocks)
 
 
 def fit_logistic(
@@ -55,6 +128,7 @@ def fit_logistic(
     weight: Floats | None = None,
     *,
     firth: bool = False,
+    ridge: float = 0.0,
     start: Floats | None = None,
     exact: bool | None = None,
 ) -> LogisticFit:
@@ -73,6 +147,8 @@ def fit_logistic(
         Row weights, as of a bootstrap replicate.
     firth : bool
         Whether to correct.
+    ridge : float
+        Penalty lambda of :math:`\lambda / 2 \sum_j \theta_j^2`, the intercept aside; it joins score and information.
     start : ndarray of shape (p,), optional
         Where to start from, such as the coefficients of another fold.
     exact : bool, optional
@@ -84,7 +160,8 @@ def fit_logistic(
     near = None if start is None else start[keep]
     exact = weight is None if exact is None else exact
     tolerance = _TOLERANCE if exact else _REPLICATE_TOLERANCE
-    theta, covariance, converged = _newton(z, outcome.astype(float), w, firth, near, tolerance)
+    penalty = np.where(keep > 0, ridge, 0.0)
+    theta, covariance, converged = _newton(z, outcome.astype(float), w, firth, penalty, near, tolerance)
     inverse = np.zeros((design.shape[1],) * 2)
     inverse[np.ix_(keep, keep)] = covariance
     coefficients = np.zeros(design.shape[1])
@@ -93,7 +170,7 @@ def fit_logistic(
 
 
 def _newton(
-    z: Floats, y: Floats, w: Floats, firth: bool, start: Floats | None, tolerance: float
+    z: Floats, y: Floats, w: Floats, firth: bool, penalty: Floats, start: Floats | None, tolerance: float
 ) -> tuple[Floats, Floats, bool]:
     """Newton's method, halving a step that does not bring the optimum nearer."""
     theta = np.zeros(z.shape[1]) if start is None else start
@@ -105,11 +182,12 @@ def _newton(
         p = expit(z @ theta)
         curvature = w * p * (1 - p)
         information = (z * curvature[:, None]).T @ z
+        information[np.diag_indices_from(information)] += penalty
         residual = w * (y - p)
         inverse = _inverse(information)
         if firth:
             residual += curvature * log_odds_variance(inverse, z) * (0.5 - p)
-        gradient = z.T @ residual
+        gradient = z.T @ residual - penalty * theta
         newton = inverse @ gradient
         decrement = float(gradient @ newton)
         if decrement <= tolerance:
@@ -151,3 +229,64 @@ def _independent_columns(design: Floats, weight: Floats) -> Ints:
     correlation = covariance[np.ix_(varying, varying)] / np.outer(scale, scale)
     _, pivot, rank, _ = dpstrf(correlation, tol=1e-9)
     return np.concatenate([[0], np.sort(varying[pivot[:rank] - 1])])
+
+
+def flexible_design(columns: Floats, outcome: Bools) -> Floats:
+    """Intercept, standardised columns, natural cubic splines and products of pairs, as many as the rows allow.
+
+    Columns are limited to their middle 99 % before they are bent, so that an outlier moves no curve.
+    """
+    plain = logistic_design(columns)
+    spread = [x for x in columns.T if len(np.unique(x)) > len(_BENDS) + 1]
+    bent = [curve for x in spread for curve in _spline(np.clip(x, *np.quantile(x, [0.005, 0.995])))]
+    z = np.clip(plain[:, 1:], -4.0, 4.0)
+    few = z.shape[1] if z.shape[1] <= _CROSSED else 0
+    crossed = [z[:, i] * z[:, j] for i in range(few) for j in range(i)]
+    rarer = min(int(outcome.sum()), int((~outcome).sum()))
+    extra = [curve for curve in (bent, crossed) if curve]
+    while extra and sum(map(len, extra)) * _ROWS_PER_TERM > rarer:
+        extra.pop()
+    return np.column_stack([plain, *(logistic_design(np.column_stack(curve))[:, 1:] for curve in extra)])
+
+
+def _spline(x: Floats) -> list[Floats]:
+    """The curved terms of a natural cubic spline: straight beyond the outer knots."""
+    knots = np.unique(np.quantile(x, _BENDS))
+    if len(knots) < 3:
+        return []
+    last, end = knots[-2:]
+    cubes = [np.maximum(x - k, 0.0) ** 3 for k in knots]
+    return [
+        cubes[j] - cubes[-2] * (end - k) / (end - last) + cubes[-1] * (last - k) / (end - last)
+        for j, k in enumerate(knots[:-2])
+    ]
+
+
+def score_test(design: Floats, outcome: Bools, added: Floats, cluster: Ints | None = None) -> tuple[float, int]:
+    r"""Rao's score test of whether further columns would improve a logistic regression, with a robust variance.
+
+    With p the fit on the design Z alone and :math:`\tilde a_j` the row of the added columns without what Z tells of them
+    (least squares weighted by :math:`p_j (1 - p_j)`),
+
+    .. math:: s_j = (y_j - p_j)\, \tilde a_j, \qquad T = (\sum s_j)' (\sum_c s_c s_c')^{-1} (\sum s_j)
+
+    with :math:`s_c` the sum over a cluster, or the row where there are none. T has a chi-squared law where added columns
+    and outcome are independent given Z, if the regression of either on Z is right.
+
+    Returns
+    -------
+    statistic : float
+        T.
+    degrees : int
+        Its degrees of freedom: how many of the added columns Z does not contain.
+    """
+    fit = fit_logistic(design, outcome)
+    p = expit(design @ fit.coefficients)
+    curved = design * (p * (1 - p))[:, None]
+    left = added - design @ (fit.inverse_information @ (curved.T @ added))
+    new = (left**2).sum(axis=0) > 1e-9 * np.maximum((added**2).sum(axis=0), 1e-300)
+    score = (outcome - p)[:, None] * left[:, new]
+    sums = np.column_stack([cluster_sums(s, cluster) for s in score.T]) if new.any() else np.zeros((len(p), 0))
+    total, variance = sums.sum(axis=0), sums.T @ sums
+    degrees = int(np.linalg.matrix_rank(variance, hermitian=True)) if new.any() else 0
+    return float(total @ np.linalg.pinv(variance, hermitian=True) @ total), degrees

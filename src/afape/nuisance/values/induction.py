@@ -66,8 +66,7 @@ class ActionValues:
 
     Sets only grow, so depth by depth from the deepest the regressions are exact targets of each other: nothing is
     bootstrapped. E[V(S + a) | .] is fitted on rows that have S + a recorded; under MAR given X_o they need no
-    weights, as long as X_o is among the inputs, acquired or not. Predictions are kept within what the prices
-    outside S + a and the cost matrix allow.
+    weights, as long as X_o is among the inputs, acquired or not.
 
     Parameters
     ----------
@@ -103,6 +102,8 @@ class ActionValues:
         self.first_edge = np.searchsorted(table.edge_state, np.arange(n_states + 1))
         self._models: dict[tuple[int, int, str], DepthModel] = {}
         self._bounds = self._stop_bounds()
+        blank = tally(table.depth, np.isnan(table.cost).astype(float), table.n_depths)
+        self._predicted = blank == 0  # depths at which the classifier was asked in every state
         for k in self._used_folds():
             for depth in range(table.n_depths - 1, -1, -1):
                 self._fit(k, depth)
@@ -157,6 +158,9 @@ class ActionValues:
         label = np.zeros((len(row), 0))
         if self.augment_label:
             label = (data.labels[row][:, None] == np.arange(1, len(data.classes))).astype(float)
+            stop = table.cost[states]  # what stopping here would cost: known, and telling of what going on will
+            if len(stop) and self._predicted[table.depth[states[0]]]:
+                label = np.column_stack([label, stop])
         return Features(np.where(known, data.values[row], np.nan), acquired, label)
 
     def _actions(self, group: Ints | None, n: int) -> Bools:
@@ -176,7 +180,11 @@ class ActionValues:
         return out
 
     def _learned_values(self, k: Ints, edges: Ints) -> Floats:
-        """Expected cost to go after each edge, by the models of folds ``k``, within its bounds."""
+        """Expected cost to go after each edge, by the models of folds ``k``.
+
+        Predictions are not cut at what is possible: where errors are rare and dear most costs are 0, and cutting would move
+        the mean.
+        """
         table = self.table
         states, group = table.edge_state[edges], table.edge_group[edges]
         out = np.empty((len(edges), 2))
@@ -188,21 +196,10 @@ class ActionValues:
             out[lines] = found
             self.fallbacks += orphans
         missing = np.isnan(out[:, 0])
-        low, high = self._bounds
-        row = table.row[states]
         if missing.any():  # nobody ever got there: as if the policy stopped where it is
             out[missing, ACQUISITION] = 0.0
             out[missing, MISCLASSIFICATION] = self._stop_guess(k[missing], states[missing])
-        left = self._price_left(states, group)
-        out[:, ACQUISITION] = np.clip(out[:, ACQUISITION], 0.0, left)
-        out[:, MISCLASSIFICATION] = np.clip(out[:, MISCLASSIFICATION], low[row], high[row])
         return out
-
-    def _price_left(self, states: Ints, group: Ints) -> Floats:
-        problem = self.data.problem
-        acquired = self.table.acquired[states]
-        left = np.where(acquired, 0.0, problem.prices).sum(axis=1)
-        return np.asarray(left - np.where(group == FREE, 0.0, problem.prices[group]))
 
     def _stop_values(self, k: Ints, states: Ints) -> Floats:
         """Q(S, stop); 0 where the policy never stops."""
@@ -229,7 +226,7 @@ class ActionValues:
                 self.fallbacks += orphans if count else 0
                 out[lines] = answer[:, 0]
         low, high = self._bounds
-        return np.clip(np.where(np.isnan(out), (low + high)[row] / 2, out), low[row], high[row])
+        return np.where(np.isnan(out), (low + high)[row] / 2, out)
 
     def _state_values(self, k: Ints, states: Ints) -> Floats:
         """V(S) over all wanted actions, recorded or not."""

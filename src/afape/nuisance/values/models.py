@@ -14,7 +14,7 @@ from sklearn.neural_network import MLPRegressor
 from sklearn.preprocessing import StandardScaler
 
 from ...arrays import Bools, Floats, lines_of, unique_sets
-from ..fitting import fit_weighted
+from ..fitting import fit_alone, fit_weighted
 
 __all__ = [
     "DEFAULT_VALUES",
@@ -30,6 +30,7 @@ __all__ = [
 
 
 _MAX_PRODUCTS = 30  # columns; their products are 465 more
+_PENALTIES = 10.0 ** np.arange(-1.0, 3.5, 0.5)
 
 
 @dataclass(frozen=True)
@@ -54,15 +55,16 @@ class ValueRegressor:
 
 
 class QuadraticRidge(RegressorMixin, BaseEstimator):  # type: ignore[misc]
-    """Ridge regression on standardised columns, their squares and (up to 30 columns) products.
+    r"""Ridge regression on standardised columns, their squares and (up to 30 columns) products.
 
     Parameters
     ----------
-    alpha : float
-        Penalty, in units of one row.
+    alpha : float, optional
+        Penalty, in units of one row. Default: the one of least generalised cross-validation error,
+        :math:`\|y - \hat y\|^2 / (n - \mathrm{df})^2`, from a tenth of a row to a thousand rows.
     """
 
-    def __init__(self, alpha: float = 1.0) -> None:
+    def __init__(self, alpha: float | None = None) -> None:
         self.alpha = alpha
 
     def fit(self, X: Floats, y: Floats, sample_weight: Floats | None = None) -> QuadraticRidge:
@@ -70,7 +72,8 @@ class QuadraticRidge(RegressorMixin, BaseEstimator):  # type: ignore[misc]
         w = np.ones(len(X)) if sample_weight is None else np.asarray(sample_weight, dtype=float)
         total = w.sum()
         self.centre_ = w @ X / total
-        spread = np.sqrt(w @ (X - self.centre_) ** 2 / total)
+        unit = np.frexp(np.abs(X).max(axis=0, initial=0.0))[1]  # powers of two, which are exact: no unit is too large
+        spread = np.ldexp(np.sqrt(w @ np.ldexp(X - self.centre_, -unit) ** 2 / total), unit)
         varies = spread > 1e-12 * np.abs(self.centre_)
         self.scale_ = np.where(varies & (spread > 0), spread, 1.0)
         Z = self._expand(X)
@@ -78,8 +81,11 @@ class QuadraticRidge(RegressorMixin, BaseEstimator):  # type: ignore[misc]
         self.intercept_ = w @ y / total
         Z = (Z - self.offset_) * np.sqrt(w)[:, None]
         target = (y - self.intercept_) * (np.sqrt(w)[:, None] if y.ndim == 2 else np.sqrt(w))
-        gram = Z.T @ Z + self.alpha * np.eye(Z.shape[1])
-        self.coef_ = np.linalg.solve(gram, Z.T @ target)
+        values, vectors = np.linalg.eigh(Z.T @ Z)
+        values, rotated = values.clip(0.0), vectors.T @ (Z.T @ target)
+        self.alpha_ = _best_penalty(values, rotated, target) if self.alpha is None else self.alpha
+        shrunk = rotated / (values + self.alpha_).reshape(-1, *[1] * (target.ndim - 1))
+        self.coef_ = vectors @ shrunk
         return self
 
     def predict(self, X: Floats) -> Floats:
@@ -92,6 +98,23 @@ class QuadraticRidge(RegressorMixin, BaseEstimator):  # type: ignore[misc]
             return np.column_stack([Z, Z**2])
         rows, columns = np.triu_indices(Z.shape[1])
         return np.column_stack([Z, Z[:, rows] * Z[:, columns]])
+
+
+def _best_penalty(values: Floats, rotated: Floats, target: Floats) -> float:
+    """Penalty of least generalised cross-validation error, for all targets together, each in units of its variance."""
+    rotated, target = rotated.reshape(len(values), -1), target.reshape(len(target), -1)
+    total = (target**2).sum(axis=0)
+    used = total > 0
+    if not used.any():
+        return 1.0
+    errors = []
+    for alpha in _PENALTIES:
+        shrink = (values / (values + alpha))[:, None]
+        explained = np.divide(rotated**2, values[:, None], out=np.zeros_like(rotated), where=values[:, None] > 0)
+        residual = (total - (explained * shrink * (2 - shrink)).sum(axis=0)).clip(0.0)
+        freedom = max(len(target) - 1 - float(shrink.sum()), 1e-9)
+        errors.append(float((residual / np.where(used, total, 1.0)).sum() / freedom**2))
+    return float(_PENALTIES[int(np.argmin(errors))])
 
 
 class PaperNetwork(RegressorMixin, BaseEstimator):  # type: ignore[misc]
@@ -196,7 +219,7 @@ class Features(NamedTuple):
 
     values: Floats  # (m, d), NaN where neither acquired nor given
     acquired: Bools  # (m, G)
-    label: Floats  # (m, K - 1) or (m, 0)
+    label: Floats  # (m, K - 1) or (m, 0), and the cost of stopping where it is known
 
 
 class DepthModel:
@@ -247,8 +270,12 @@ class DepthModel:
         return [self._learned(X, target[:, j], weight) for j in range(self.n_targets)]
 
     def _learned(self, X: Floats, target: Floats, weight: Floats | None) -> Any:
-        if weight is None:
+        if weight is None and isinstance(
+            self.spec.estimator, QuadraticRidge
+        ):  # ours: no threads, and nothing to refuse
             return clone(self.spec.estimator).fit(X, target)
+        if weight is None:
+            return fit_alone(clone(self.spec.estimator), X, target)
         return fit_weighted(self.spec.estimator, X, target, weight)
 
     def predict(self, features: Features, actions: Bools) -> tuple[Floats, int]:

@@ -1,0 +1,268 @@
+"""What an assumption implies for the records, and whether the records agree."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+import pandas as pd
+from scipy.special import chdtrc
+
+from ..arrays import Bools, Floats, every
+from ..data import Retrospective
+from ..missingness import MAR, MCAR, MNAR, MGraph
+from ..nuisance.propensity.logistic import fit_logistic, flexible_design, logistic_design, score_test
+
+__all__ = [
+    "Implication",
+    "MissingnessCheck",
+    "advice_from",
+    "check_implications",
+    "holm",
+    "implications",
+    "label_findings",
+]
+
+_INDICATOR = "R_"
+_LEAST_ROWS = 20  # of the rarer kind, below which nothing is tested
+_TOLD = 0.05  # p-value above which words say that there is no difference to see
+_DOUBTED = 0.01  # adjusted p-value below which an evaluation warns
+_COLUMNS = ["recording", "of", "given", "rows", "statistic", "degrees", "odds_ratio", "p_value", "p_adjusted", "words"]
+
+
+class Implication(NamedTuple):
+    """Whether ``group`` is recorded is independent of ``of``, given what the assumption says, in rows that have it all."""
+
+    group: str
+    of: str  # a group, the label, or the indicator of a group
+    given: tuple[str, ...]  # groups, perhaps the label
+    beside: tuple[str, ...]  # groups whose being recorded is given too
+    rows: tuple[str, ...]  # groups that a row must have recorded to be used
+
+
+def implications(graph: MGraph, about: str | None = None) -> Iterator[Implication]:
+    """Independences of a graph that records can contradict, one by one.
+
+    For an indicator R_a with parents Z, and any group, label or indicator V beside them: R_a is independent of V given Z in
+    rows that have V and Z recorded, if the graph separates them given Z and these rows' indicators. A group whose
+    recording depends on its own value has none: these values are known only where it is recorded. ``about`` asks for one V
+    alone.
+    """
+    told: set[frozenset[str]] = set()
+    parents = {r: {u for u, v in graph.directed if v == r} for r in graph.indicators}
+    for node in graph.indicators:
+        group = node.removeprefix(_INDICATOR)
+        for of in (*graph.variables, *graph.indicators) if about is None else (about,):
+            pair = frozenset((node, of))
+            if of in (group, node) or of in parents[node] or group in parents[node] or pair in told:
+                continue
+            found = _separated(graph, node, of, parents)
+            if found is not None:
+                told.add(pair)
+                yield found
+
+
+def _separated(graph: MGraph, node: str, of: str, parents: dict[str, set[str]]) -> Implication | None:
+    """The implication, if the parents of the indicator, or those of the rows' indicators beside them, separate it."""
+    group, values = node.removeprefix(_INDICATOR), set(graph.variables)
+    given = parents[node] & values
+    for _ in range(2):
+        rows = ({of} | given) & set(graph.missing)
+        fixed = {_INDICATOR + g for g in rows}
+        indicators = (parents[node] - values) - fixed
+        known = group not in rows and of not in fixed | indicators
+        if known and graph.separation(frozenset({node}), frozenset({of}), frozenset(given | indicators | fixed)):
+            in_order, needed = (tuple(v for v in graph.variables if v in part) for part in (given, rows))
+            beside = tuple(sorted(r.removeprefix(_INDICATOR) for r in indicators))
+            return Implication(group, of, in_order, beside, needed)
+        given = given | set().union(*(parents[r] & values for r in fixed)) - {of}
+    return None
+
+
+def label_findings(data: Retrospective, missingness: MCAR | MAR | MNAR, groups: Sequence[str]) -> str:
+    """Whether the label predicts the recording of these groups although it must not, and what follows; "" if not."""
+    if isinstance(missingness, MNAR):
+        found = [i for i in implications(missingness.graph_on(data), data.problem.label) if i.group in groups]
+    else:
+        given = tuple(missingness.given) if isinstance(missingness, MAR) else ()
+        found = [Implication(group, data.problem.label, given, (), ()) for group in groups]
+    table = check_implications(data, found)
+    if not (table["p_adjusted"] < _DOUBTED).any():
+        return ""
+    rejected = table[table["p_adjusted"] < _TOLD]
+    advice = " ".join(advice_from(missingness, data, rejected))
+    return (
+        f"The records contradict {missingness!r}: {'; '.join(rejected['words'])}. {advice} "
+        "afape.check_missingness tests all that it implies."
+    )
+
+
+def check_implications(data: Retrospective, found: Iterable[Implication]) -> pd.DataFrame:
+    """Test each implication: one line each, p-values adjusted for their number (Holm 1979), smallest first."""
+    table = pd.DataFrame([_test(data, implication) for implication in found], columns=_COLUMNS)
+    table["p_adjusted"] = holm(table["p_value"].to_numpy(dtype=float))
+    return table.sort_values(["p_value", "recording", "of"], ignore_index=True)
+
+
+def holm(p_values: Floats) -> Floats:
+    r"""Holm's adjusted p-values: :math:`\max_{j \le i} \min(1, (m - j + 1) p_{(j)})`; NaN is no test."""
+    out = np.full(len(p_values), np.nan)
+    order = np.argsort(p_values)[: int((~np.isnan(p_values)).sum())]
+    factors = np.arange(len(order), 0, -1)
+    out[order] = np.minimum(np.maximum.accumulate(factors * p_values[order]), 1.0)
+    return out
+
+
+def _test(data: Retrospective, implication: Implication) -> dict[str, object]:
+    """One line: the score test, and the odds ratio of the added column that tells most."""
+    names = data.problem.group_names
+    rows = every(data.recorded[:, [names.index(g) for g in implication.rows]])
+    outcome = data.recorded[rows, names.index(implication.group)]
+    line: dict[str, object] = dict.fromkeys(_COLUMNS, float("nan"))
+    given = [*implication.given, *(_INDICATOR + g for g in implication.beside)]
+    line |= {"recording": implication.group, "of": implication.of, "given": ", ".join(given), "rows": int(rows.sum())}
+    if min(int(outcome.sum()), int((~outcome).sum())) < _LEAST_ROWS:
+        return {**line, "words": "too few rows: not testable"}
+    columns = [_columns(data, v)[1] for v in given]
+    design = flexible_design(np.column_stack([np.zeros((len(data), 0)), *columns])[rows], outcome)
+    told, added = _columns(data, implication.of)
+    added = added[rows]
+    statistic, degrees = score_test(design, outcome, added, None if data.cluster is None else data.cluster[rows])
+    if degrees == 0:
+        return {**line, "words": f"what is given tells {implication.of}: not testable"}
+    p_value = float(chdtrc(degrees, statistic))
+    place, odds_ratio = _odds_ratio(design, outcome, added)
+    words = _words(implication, told[place], odds_ratio, p_value, _binary(added[:, place]))
+    found = {"statistic": statistic, "degrees": degrees, "odds_ratio": odds_ratio, "p_value": p_value, "words": words}
+    return {**line, **found}
+
+
+def _columns(data: Retrospective, name: str) -> tuple[list[str], Floats]:
+    """Names and columns of a group, of the label (its classes but the first) or of an indicator."""
+    if name == data.problem.label:
+        codes = np.arange(1, len(data.classes))
+        told = [name if len(codes) == 1 else f"{name}={data.classes[c]}" for c in codes]
+        return told, (data.labels[:, None] == codes).astype(float)
+    names = data.problem.group_names
+    if name in names:
+        mine = np.flatnonzero(data.column_group == names.index(name))
+        return [data.columns[j] for j in mine], data.values[:, mine]
+    group = name.removeprefix(_INDICATOR)
+    return [f"whether {group} is recorded"], data.recorded[:, [names.index(group)]].astype(float)
+
+
+def _binary(column: Floats) -> bool:
+    return len(np.unique(column)) <= 2
+
+
+def _odds_ratio(design: Floats, outcome: Bools, added: Floats) -> tuple[int, float]:
+    """Place and odds ratio of the added column that tells most; per standard deviation unless it has two values."""
+    scaled = logistic_design(added)[:, 1:]
+    for j in range(added.shape[1]):
+        if _binary(added[:, j]):
+            scaled[:, j] = added[:, j] == added[:, j].max()
+    ratios = []
+    for j in range(scaled.shape[1]):
+        fit = fit_logistic(np.column_stack([design, scaled[:, j]]), outcome, firth=True)
+        error = np.sqrt(max(float(fit.inverse_information[-1, -1]), 0.0))
+        ratios.append((abs(fit.coefficients[-1]) / error if error > 0 else 0.0, fit.coefficients[-1]))
+    place = int(np.argmax([z for z, _ in ratios]))
+    return place, float(np.exp(ratios[place][1]))
+
+
+def _words(implication: Implication, column: str, odds_ratio: float, p_value: float, binary: bool) -> str:
+    given = [*implication.given, *(f"whether {g} is recorded" for g in implication.beside)]
+    listed = " and ".join([", ".join(given[:-1]), given[-1]] if len(given) > 1 else given)
+    of = (
+        column
+        if column == implication.of or column.startswith(("whether", implication.of))
+        else f"{column} ({implication.of})"
+    )
+    unit = "" if binary else " per standard deviation"
+    p = f"p = {p_value:.1g}" if p_value >= 1e-12 else "p < 1e-12"
+    verb = "predicts" if p_value < _TOLD else "does not predict"
+    which = f"{implication.group} given {listed}" if listed else implication.group
+    return f"{of} {verb} the recording of {which}, odds ratio {odds_ratio:.2g}{unit}, {p}"
+
+
+@dataclass(frozen=True, eq=False)
+class MissingnessCheck:
+    """Whether the records contradict an assumption about why values are missing.
+
+    Attributes
+    ----------
+    assumption : str
+        What was assumed.
+    table : DataFrame
+        One line per implication that the records can contradict, the smallest p-value first: whose ``recording`` is
+        independent ``of`` what, ``given`` what; rows used, score statistic with its degrees of freedom, odds ratio, p-value,
+        the same adjusted for the number of tests (Holm), and a sentence.
+    level : float
+        An implication is rejected where its adjusted p-value is below this.
+    advice : tuple of str
+        What follows from what is rejected.
+    """
+
+    assumption: str
+    table: pd.DataFrame
+    level: float
+    advice: tuple[str, ...] = ()
+
+    @property
+    def rejected(self) -> pd.DataFrame:
+        """Lines of the table that the records contradict."""
+        return self.table[self.table["p_adjusted"] < self.level]
+
+    @property
+    def holds(self) -> bool:
+        """Whether no implication is rejected. Records can contradict an assumption, but never prove it."""
+        return len(self.rejected) == 0
+
+    @property
+    def findings(self) -> tuple[str, ...]:
+        """What is rejected, in words."""
+        return tuple(self.rejected["words"])
+
+    def __repr__(self) -> str:
+        tested, rejected = int(self.table["p_value"].notna().sum()), len(self.rejected)
+        head = f"{self.assumption}: {tested} implications tested, {rejected} rejected at level {self.level:g}"
+        if len(self.table) > tested:
+            head += f", {len(self.table) - tested} not testable"
+        return "\n".join([head, *(f"! {text}" for text in self.findings), *(f"> {text}" for text in self.advice)])
+
+
+def advice_from(missingness: MCAR | MAR | MNAR, data: Retrospective, rejected: pd.DataFrame) -> tuple[str, ...]:
+    """What follows from rejected implications: the label, a group to add, or an edge to draw."""
+    label, names = data.problem.label, list(data.problem.group_names)
+    of = list(dict.fromkeys(rejected["of"]))
+    edges = [_edge(line["recording"], line["of"]) for line in rejected.to_dict("records")]
+    if isinstance(missingness, MNAR) and missingness.graph is not None:
+        return (f"Draw {'; '.join(edges)}.",) if edges else ()
+    groups = [g for g in of if g in names]
+    add = [g for g in groups if data.always_recorded[names.index(g)]]
+    if add:  # what they tell of the label, or of values, may explain the rest
+        return (
+            f"Recording depends on {' and '.join(map(repr, add))}: say {_call(missingness, add, False)}, and check again.",
+        )
+    if label in of:
+        return (f"Recording depends on the label {label!r}: say {_call(missingness, [], True)}, and check again.",)
+    if not edges:
+        return ()
+    return (f"What has gaps itself cannot be given: draw a graph for afape.MNAR(graph=...) with {'; '.join(edges)}.",)
+
+
+def _edge(recording: str, of: str) -> str:
+    return f"{of} {'<->' if of.startswith(_INDICATOR) else '->'} {_INDICATOR}{recording}"
+
+
+def _call(missingness: MCAR | MAR | MNAR, more: Sequence[str], label: bool) -> str:
+    """The assumption with more given, as the user would write it."""
+    if isinstance(missingness, MNAR):
+        kind, key, given, label = "MNAR", "adjust", list(missingness.adjust or ()), label or missingness.label
+    else:
+        mar = isinstance(missingness, MAR)
+        kind, key, given = "MAR", "given", list(missingness.given) if isinstance(missingness, MAR) else []
+        label = label or (mar and bool(getattr(missingness, "label", False)))
+    return f"afape.{kind}({key}={[*given, *more]!r}{', label=True' if label else ''})"

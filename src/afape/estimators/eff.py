@@ -1,0 +1,191 @@
+"""EFF-Semi and EFF-Semi-Miss: every part of the cost weighted by just the groups that it needs."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from functools import cached_property
+from itertools import combinations
+
+import numpy as np
+
+from ..arrays import Floats, cluster_sums
+from ..imputation import Components
+from ..nuisance.fitted import Evidence
+from ..walk import WalkTable
+from .drl import doubly_robust
+from .estimate import TARGETS, Estimate, Outcome
+from .reduction import nothing
+from .weighted import REACH, STOP, Flows, WeightedSums, weighted_sums
+
+__all__ = ["EfficientSums", "efficient", "least_variance_mixture"]
+
+_TOTAL = TARGETS.index("total")
+_CAUTION = 8.0  # how far the gain of a mixture must be beyond chance, as a squared t
+
+
+class ComponentFormula:
+    """Weighted means of the components' coefficients, one value of every target per order."""
+
+    def __init__(self, components: Components, normalize: bool = True) -> None:
+        self.components, self.normalize = components, normalize
+        self.n_quantities = 2 + 2 * len(components.orders)
+
+    def quantities(self, table: WalkTable, flows: Flows) -> Floats:
+        """Coefficients of every line; the set without groups is reached and left by every row."""
+        out = np.zeros((len(table.row), self.n_quantities))
+        out[:, REACH] = out[:, STOP] = table.depth == 0
+        out[:, 2:] = np.concatenate(list(self.components.coefficient), axis=1)
+        return out
+
+    def linearise(self, mean: Floats) -> tuple[dict[str, float], dict[str, Floats]]:
+        """Values of the targets for every order, and their derivatives."""
+        values, directions = {}, {}
+        start = float(mean[0, REACH]) if self.normalize else 1.0  # mean weight of the rows: 1 but for the hybrid view
+        for o in range(len(self.components.orders)):
+            for target, columns in zip(TARGETS, ((0,), (1,), (0, 1)), strict=True):
+                direction = np.zeros_like(mean)
+                direction[:, [2 + 2 * o + c for c in columns]] = 1.0
+                value = float((mean * direction).sum()) / start
+                direction /= start
+                if self.normalize:
+                    direction[0, REACH] = -value / start
+                directions[f"{target} {o}"] = direction
+                values[f"{target} {o}"] = value
+        return values, directions
+
+
+def efficient(evidence: Evidence) -> EfficientSums:
+    """EFF in whatever view the evidence is seen in."""
+    components, parts = evidence.components, None
+    if components.orders:
+        formula = ComponentFormula(components, evidence.recipe.normalize)
+        parts = weighted_sums(evidence, formula, tables=(components.table,), scored=True)
+    return EfficientSums(evidence, components, parts, doubly_robust(evidence, scored=True))
+
+
+@dataclass(frozen=True, eq=False)
+class EfficientSums:
+    r"""A mixture of doubly robust estimators, of which the leading one weights each Hoeffding component by its own groups.
+
+    Every row that has S recorded knows :math:`g_S(x_S, y)`, what the runs in S cost: :math:`r_S \pi(stop|S) C_S` for
+    misclassification, :math:`r_S` times the expected price of the decision for acquisition. With
+    :math:`m_{S,T} = E[g_S \mid x_T, X_o, Y]`, :math:`m_{S,S} = g_S` and
+    :math:`f_{S,T} = m_{S,T} - \sum_{T' < T} f_{S,T'}`, the value of a row is
+
+    .. math:: \phi_i = \sum_S \sum_{T \le S, T \le R_i} w_T f_{S,T}(i), \qquad w_T = 1 / P(R \ge T \mid X_o) .
+
+    The components add up to :math:`g_S`, so with the right propensity this is unbiased for any cross-fitted m; all but the
+    first have mean zero given :math:`X_o` and Y, so with the right m it is right for any propensity. Components of few
+    groups, which hold most of the variance, get the small weights of few groups. It attains the semiparametric bound where
+    groups are independent given :math:`(X_o, Y)`. Related: the restricted ANOVA hierarchy of Xu, Testa, Lei and Roeder
+    (2025, arXiv 2509.24158) for data missing completely at random.
+
+    *Order q* keeps components of at most q groups apart and leaves the rest of :math:`g_S` at :math:`w_S`. Orders 0, 1 and
+    the largest affordable one, and DRL-Semi, are mixed with the weights of least variance, as far as the gain over the
+    largest order is beyond chance: a share :math:`\max(0, 1 - 8/t^2)` of the way, t the robust t of the slope of the
+    influence values on the difference.
+
+    Parameters
+    ----------
+    evidence : Evidence
+        Records and row weights.
+    components : Components
+        Coefficients of every row and set.
+    parts : WeightedSums or None
+        Their weighted sums; None where the policy reaches too many sets to tell components apart.
+    doubly : WeightedSums
+        DRL-Semi, one of the candidates.
+    """
+
+    evidence: Evidence
+    components: Components
+    parts: WeightedSums | None
+    doubly: WeightedSums
+
+    @cached_property
+    def _candidates(self) -> tuple[Floats, Floats]:
+        """Values (C, E) and influence values (C, E, n) of every candidate: orders ascending, then DRL."""
+        values, influence = [], []
+        for sums in (self.doubly,) if self.parts is None else (self.parts, self.doubly):
+            found, phi = sums.linearised
+            values.append(np.array(list(found.values())).reshape(-1, len(TARGETS)))
+            influence.append(phi.reshape(-1, len(TARGETS), phi.shape[1]))
+        return np.concatenate(values), np.concatenate(influence)
+
+    @cached_property
+    def mixture(self) -> Floats:
+        """Share of every candidate: orders ascending, then DRL."""
+        phi, drawn = self._candidates[1][:, _TOTAL], self.evidence.fitted.drawn
+        if drawn is not None:  # a row that was drawn twice counts as two rows in every sum of squares, not as four
+            phi = np.divide(phi, np.sqrt(drawn), out=np.zeros_like(phi), where=drawn > 0)
+        sums = np.array([cluster_sums(row, self.evidence.data.cluster) for row in phi])
+        return least_variance_mixture(sums, start=max(len(self.components.orders) - 1, 0))
+
+    @property
+    def _reason(self) -> str:
+        return ("" if self.parts is None else self.parts.reason) or self.doubly.reason
+
+    @property
+    def values(self) -> dict[str, float]:
+        """Value of each target."""
+        if self._reason:
+            return nothing()
+        return dict(zip(TARGETS, (self.mixture @ self._candidates[0]).tolist(), strict=True))
+
+    def outcome(self, rows: str, confidence: float) -> Outcome:
+        """Estimates of the targets; figures about weights are those of the runs."""
+        if self._reason:
+            return Outcome({}, reason=self._reason)
+        influence = np.einsum("c,cei->ei", self.mixture, self._candidates[1])
+        estimates = {
+            target: Estimate(value, phi, self.evidence.data.cluster, rows, confidence)
+            for (target, value), phi in zip(self.values.items(), influence, strict=True)
+        }
+        found = replace(self.doubly.outcome(rows, confidence), estimates=estimates, caveat=self._words)
+        if self.parts is None:
+            return found
+        tally = self.parts.tally
+        largest = max(found.largest_weight, tally.largest_weight)
+        return replace(found, clipped=max(found.clipped, tally.clipped), largest_weight=largest)
+
+    @property
+    def _words(self) -> str:
+        if self.parts is None:
+            return "the policy reaches too many sets to tell components apart: the doubly robust estimate alone"
+        names = [*(f"order {q}" for q in self.components.orders), "doubly robust"]
+        shares = [f"{name} {share:.2f}" for name, share in zip(names, self.mixture, strict=True) if share > 0.005]
+        return f"components of up to {self.components.orders[-1]} groups; mixture: {', '.join(shares)}"
+
+
+def least_variance_mixture(influence: Floats, start: int) -> Floats:
+    """Shares on the simplex of least variance, approached from one candidate as far as the gain is beyond chance.
+
+    Parameters
+    ----------
+    influence : ndarray of shape (C, m)
+        Influence values of the candidates, summed by cluster.
+    start : int
+        The candidate to start from.
+    """
+    n = len(influence)
+    begin = np.eye(n)[start]
+    moments: Floats = influence @ influence.T
+    best, least = np.asarray(begin), float(moments[start, start])
+    for size in range(1, n + 1):
+        for part in combinations(range(n), size):
+            inverse = np.linalg.pinv(moments[np.ix_(part, part)], hermitian=True).sum(axis=1)
+            if inverse.sum() <= 0 or (inverse < 0).any():
+                continue
+            shares: Floats = np.zeros(n)
+            shares[list(part)] = inverse / inverse.sum()
+            variance = float(shares @ moments @ shares)
+            if variance < least * (1 - 1e-12):
+                best, least = shares, variance
+    leading, difference = influence[start], influence[start] - best @ influence
+    squares = float(difference @ difference)
+    if squares <= 1e-24 * max(float(moments[start, start]), 1e-300):
+        return np.asarray(begin)
+    slope = float(leading @ difference) / squares
+    error = float(np.sqrt((difference**2) @ ((leading - slope * difference) ** 2))) / squares
+    share = 1.0 if error == 0 else max(0.0, 1 - _CAUTION / (slope / error) ** 2)
+    return np.asarray(begin + share * (best - begin))

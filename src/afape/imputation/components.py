@@ -1,0 +1,278 @@
+"""Hoeffding components of a policy's costs, with conditional means from completed rows."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass, field
+from itertools import combinations
+
+import numpy as np
+
+from ..arrays import Bools, Floats, Ints, every, tally
+from ..data import Retrospective
+from ..walk import WalkTable
+from .donors import DonorPool, DonorTree
+
+__all__ = ["Components", "Known", "StateCosts", "TooManySetsError", "assembled", "components_of"]
+
+_DRAWS = (2, 12)  # completions per row and set, at least and at most
+_BUDGET = 30  # completed rows per row, of up to _STATES states each; fewer where the policy reaches more states
+_STATES = 16
+_TABLES = 3  # completed tables of the donors, and trees per set
+_MIN_LEAF = 10
+_AT_ONCE = 2**18  # completed rows that are run together
+_CELLS = 2**25  # rows times sets times targets that are held
+
+
+class TooManySetsError(Exception):
+    """The policy reaches more sets than components can be told apart for."""
+
+
+@dataclass(frozen=True, eq=False)
+class Components:
+    r"""What every row knows of the policy's costs, by the set of groups that each part needs.
+
+    :math:`g_S` is what the runs in S cost, known in rows that have S. With :math:`m_{S,T} = E[g_S \mid x_T, X_o, Y]` and
+    :math:`f_{S,T} = \sum_{T' \le T} (-1)^{|T \setminus T'|} m_{S,T'}`, the coefficient of a set T in a row, of order q, is
+
+    .. math:: 1(|T| \le q) \sum_{S > T} f_{S,T} \; + \; g_T - \sum_{T' < T, |T'| \le q} f_{T,T'} .
+
+    Attributes
+    ----------
+    sets : ndarray of bool, shape (L, G)
+        Sets T, of groups that are not always known.
+    row, place : ndarray of int, shape (l,)
+        Lines: a row, and a set that it has recorded, by its place among ``sets``.
+    coefficient : ndarray of shape (len(orders), l, V)
+        Coefficients by order, line and target.
+    orders : tuple of int
+        Numbers of groups up to which components are told apart, ascending.
+    n_draws : int
+        Completions per row and set.
+    """
+
+    sets: Bools
+    row: Ints
+    place: Ints
+    coefficient: Floats
+    orders: tuple[int, ...]
+    n_draws: int
+
+    def only(self, targets: slice) -> Components:
+        """The same for some of the targets."""
+        return Components(self.sets, self.row, self.place, self.coefficient[:, :, targets], self.orders, self.n_draws)
+
+    @property
+    def table(self) -> WalkTable:
+        """The lines as states without flow, so that a view can weigh them."""
+        acquired = self.sets[self.place]
+        return WalkTable.of_states(self.row, acquired, acquired.sum(axis=1))
+
+
+@dataclass(frozen=True, eq=False)
+class Known:
+    """What is known in the rows that are used.
+
+    Parameters
+    ----------
+    groups : ndarray of bool, shape (G,)
+        Groups that every used row has.
+    usable : ndarray of bool, shape (n,)
+        Rows that are used.
+    fold : ndarray of int, shape (n,)
+        Fold of each row; models and donors of a row come from other folds.
+    averaged : ndarray of bool, shape (n,), optional
+        Rows whose components are needed; default all.
+    """
+
+    groups: Bools
+    usable: Bools
+    fold: Ints
+    averaged: Bools | None = None
+
+    @property
+    def wanted(self) -> Bools:
+        """Rows that are used and averaged over."""
+        return self.usable if self.averaged is None else self.usable & self.averaged
+
+
+@dataclass(frozen=True, eq=False)
+class StateCosts:
+    """Costs g of the states of a table, and how the policy is run on completed rows.
+
+    Parameters
+    ----------
+    of : callable
+        ``of(table)`` gives the lines that count, their costs by target (m, V), and whether a line counts as a set without
+        groups, because its row represents only itself (m,).
+    walk : callable
+        ``walk(rows, values)`` runs the policy on completed rows; its tables name the rows of the records.
+    """
+
+    of: Callable[[WalkTable], tuple[Ints, Floats, Bools]]
+    walk: Callable[[Ints, Floats], Iterable[WalkTable]]
+
+
+@dataclass(eq=False)
+class _Ledger:
+    """Sets of groups that are not always known, numbered as they are met, and costs summed by row and set."""
+
+    gaps: Bools
+    costs: StateCosts
+    numbers: dict[bytes, int] = field(default_factory=dict)
+    busiest: int = 1  # states of the row that has most
+
+    def number(self, sets: Bools) -> Ints:
+        """Number of each set, of which only groups with gaps count."""
+        keys = ((s & self.gaps).tobytes() for s in sets)
+        return np.array([self.numbers.setdefault(key, len(self.numbers)) for key in keys], dtype=np.intp)
+
+    def sums(self, tables: Iterable[WalkTable], n_rows: int) -> Floats:
+        """Costs by row, set and target, (n, u, V)."""
+        parts = []
+        for table in tables:
+            lines, amount, alone = self.costs.of(table)
+            self.busiest = max(self.busiest, int(np.bincount(table.row[lines]).max(initial=1)))
+            number = np.where(alone, 0, self.number(table.sets)[table.set_index[lines]])
+            parts.append((table.row[lines], number, amount))
+        width, n_targets = len(self.numbers), parts[0][2].shape[1]
+        if n_rows * width * n_targets > _CELLS or width**2 > _CELLS:
+            raise TooManySetsError
+        out = np.zeros((n_rows * width, n_targets))
+        for row, number, amount in parts:
+            for v in range(n_targets):
+                out[:, v] += tally(row * width + number, amount[:, v], n_rows * width)
+        return out.reshape(n_rows, width, n_targets)
+
+    @property
+    def sets(self) -> Bools:
+        """All sets so far, (u, G); the first has no groups."""
+        return np.array([np.frombuffer(key, dtype=bool) for key in self.numbers]).reshape(-1, len(self.gaps))
+
+
+def components_of(
+    data: Retrospective, tables: Iterable[WalkTable], known: Known, costs: StateCosts, seed: int
+) -> Components:
+    """Components of the costs of a policy whose walk over what is recorded these tables are."""
+    ledger = _Ledger(~known.groups, costs)
+    ledger.number(np.zeros((1, data.problem.n_groups), dtype=bool))
+    own = ledger.sums(tables, len(data))
+    inner, order, n_draws = _inner_sets(data, known, ledger.sets, max(1.0, ledger.busiest / _STATES))
+    completer, means = _Completer(data, known, seed), {}
+    for t in inner:
+        rows = np.flatnonzero(known.wanted & every(data.recorded | ~t))
+        if len(rows):
+            means[t.tobytes()] = _mean_costs(completer, ledger, t, rows, n_draws)
+    orders = tuple(sorted({0, min(1, order), order})) if means else (0,)
+    return assembled(data, known, ledger.sets, own, means, orders, n_draws)
+
+
+def _inner_sets(data: Retrospective, known: Known, sets: Bools, effort: float) -> tuple[list[Bools], int, int]:
+    """Sets strictly inside others, small ones first as far as the budget goes; their largest size, and draws for each.
+
+    ``effort`` is what running the policy on a row takes, in units of a row of few states.
+    """
+    found: list[Bools] = []
+    rows, order, n_used = 0, 0, max(int(known.wanted.sum()), 1)
+    for size in range(int(sets.sum(axis=1).max())):
+        new: dict[bytes, Bools] = {}
+        for s in sets[sets.sum(axis=1) > size]:
+            for part in combinations(np.flatnonzero(s), size):
+                t = np.isin(np.arange(len(s)), part)
+                new[t.tobytes()] = t
+        more = sum(int((known.wanted & every(data.recorded | ~t)).sum()) for t in new.values())
+        if size and (rows + more) * (1 + _DRAWS[0]) * effort > _BUDGET * n_used:
+            break
+        found, rows, order = [*found, *new.values()], rows + more, size
+    return found, order, int(np.clip(_BUDGET * n_used / max(rows * effort, 1), *_DRAWS))
+
+
+@dataclass(eq=False)
+class _Completer:
+    """Completes the rows of every fold from donors of the others."""
+
+    data: Retrospective
+    known: Known
+    seed: int
+    pools: dict[int, DonorPool] = field(default_factory=dict)
+
+    def _tree(self, k: int, b: int, shown: Bools, number: list[int]) -> DonorTree | None:
+        if k not in self.pools:
+            fold = self.known.fold
+            others = self.known.usable & (fold != k) if fold.max() > 0 else self.known.usable
+            if not others.any():  # no donors: hidden values stay 0, a conditional mean need not be right
+                return None
+            self.pools[k] = DonorPool.of(self.data, np.flatnonzero(others), _TABLES, self.seed + k)
+        return self.pools[k].tree(shown, b, np.random.default_rng([self.seed, k, b, *number]), _MIN_LEAF)
+
+    def draws(self, t: Bools, rows: Ints, n_draws: int) -> Iterator[tuple[Ints, Floats]]:
+        """Rows in which only the groups t and what is known are shown and the rest is drawn, some draws at a time."""
+        data, fold = self.data, self.known.fold[rows]
+        shown = (t | self.known.groups)[data.column_group]
+        values = np.where(shown, data.values[rows], 0.0)
+        number = np.flatnonzero(t).tolist()
+        trees = {
+            (k, b): self._tree(int(k), b, shown, number) for k in np.unique(fold) for b in range(min(_TABLES, n_draws))
+        }
+        step = max(_AT_ONCE // len(rows), 1)
+        for start in range(0, n_draws, step):
+            completed = []
+            for m in range(start, min(start + step, n_draws)):
+                out = np.empty_like(values)
+                for k in np.unique(fold):
+                    mine = fold == k
+                    tree = trees[k, m % _TABLES]
+                    out[mine] = values[mine] if tree is None else tree.complete(values[mine], data.labels[rows[mine]])
+                completed.append(out)
+            yield np.tile(rows, len(completed)), np.concatenate(completed)
+
+
+def _mean_costs(completer: _Completer, ledger: _Ledger, t: Bools, rows: Ints, n_draws: int) -> Floats:
+    """Mean over completions of the costs by row, set and target."""
+    total = np.zeros((1, 1, 1))
+    for who, values in completer.draws(t, rows, n_draws):
+        found = ledger.sums(ledger.costs.walk(who, values), len(completer.data))
+        total = np.pad(total, ((0, 0), (0, found.shape[1] - total.shape[1]), (0, 0))) + found
+    return np.asarray(total / n_draws)
+
+
+def assembled(
+    data: Retrospective,
+    known: Known,
+    sets: Bools,
+    own: Floats,
+    means: dict[bytes, Floats],
+    orders: tuple[int, ...],
+    n_draws: int,
+) -> Components:
+    """Put conditional means together as components, by order."""
+    inner = [np.frombuffer(key, dtype=bool) for key in means]
+    merged = {s.tobytes(): s for s in (*sets, *inner)}  # the sets come first, in their order
+    every_set = np.array(list(merged.values()))
+    is_inner = np.array([s.tobytes() in means for s in every_set])
+    coefficient = np.zeros((len(orders), len(data), len(every_set), own.shape[2]))
+    coefficient[:, :, : own.shape[1]] = own
+    for t, mean in zip(inner, means.values(), strict=True):
+        for o, q in enumerate(orders):
+            if t.sum() <= q:
+                signs = _signs(t, q, sets[: mean.shape[1]], every_set, is_inner)
+                coefficient[o] += np.einsum("isv,st->itv", mean, signs, optimize=True)
+    has = np.array([every(data.recorded | ~s) for s in every_set]).T & known.usable[:, None]
+    has[:, 0] |= (own[:, 0] != 0).any(axis=1)  # rows that represent only themselves
+    row, place = np.nonzero(has)
+    return Components(every_set, row, place, coefficient[:, row, place], orders, n_draws)
+
+
+def _signs(t: Bools, q: int, sets: Bools, every_set: Bools, is_inner: Bools) -> Floats:
+    """What m_{S,t} adds to the coefficient of every set, (sets, every_set), where S is strictly larger than t.
+
+    Components are told apart only for sets with conditional means of their own.
+    """
+    size = every_set.sum(axis=1)
+    holds_t = every(every_set | ~t) & (size <= q) & is_inner
+    sign = np.where(holds_t, (-1.0) ** (size - t.sum()), 0.0)
+    inside = np.array([every(s | ~every_set) & (size < s.sum()) for s in sets])  # strictly inside S
+    larger = every(sets | ~t) & (sets.sum(axis=1) > t.sum())
+    out = inside * sign * larger[:, None]
+    out[np.arange(len(sets)), np.arange(len(sets))] -= out.sum(axis=1)  # sets come first among every_set
+    return np.asarray(out)

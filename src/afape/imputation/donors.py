@@ -1,0 +1,116 @@
+"""Completed rows from donors: what a row lacks is taken from rows of other folds that are like it in what it may show."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from sklearn.tree import DecisionTreeRegressor
+
+from ..arrays import Bools, Floats, Ints
+from ..data import Retrospective
+from .chained import ChainedImputer
+from .linear import ROWS_PER_COEFFICIENT, least_squares
+from .trees import leaf_donors
+
+__all__ = ["DonorPool", "DonorTree"]
+
+_MAX_GROWN = 10_000  # rows that shape a tree; finer leaves cost time and hardly change the costs
+
+
+@dataclass(frozen=True, eq=False)
+class DonorPool:
+    """Rows of other folds, completed, that lend their values to the rows of one fold.
+
+    Parameters
+    ----------
+    values : list of ndarray of shape (m, d)
+        The same rows completed several times.
+    labels : ndarray of int, shape (m,)
+        Their labels.
+    n_classes : int
+        Number of labels.
+    weight : ndarray of shape (d,)
+        What each column weighs in the search for similar rows.
+    """
+
+    values: list[Floats]
+    labels: Ints
+    n_classes: int
+    weight: Floats
+
+    @staticmethod
+    def of(data: Retrospective, rows: Ints, n_tables: int, seed: int) -> DonorPool:
+        """Complete these rows, and these alone, ``n_tables`` times."""
+        part = data.take(rows)
+        never = np.asarray(~part.recorded.any(axis=0))
+        if never.any():  # nobody to take these groups from: any constant will do, a conditional mean need not be right
+            recorded = part.recorded | never
+            part.values = np.where(never[part.column_group], 0.0, part.values)
+            part.recorded = recorded
+        weight = 1 / np.sqrt(
+            np.bincount(data.source_column)[data.source_column]
+        )  # levels of a category weigh as one column
+        if not np.isnan(part.values).any():
+            return DonorPool([part.values], part.labels, len(data.classes), weight)
+        tables = list(ChainedImputer("trees", n_sweeps=3).impute(part, n_tables, seed))
+        return DonorPool(tables, part.labels, len(data.classes), weight)
+
+    def tree(self, shown: Bools, table: int, rng: np.random.Generator, min_leaf: int) -> DonorTree:
+        """A tree that finds donors by the columns ``shown`` and the label, grown on a bootstrap sample."""
+        values = self.values[table % len(self.values)]
+        count = np.bincount(rng.integers(len(values), size=len(values)), minlength=len(values))
+        return DonorTree(self, values, shown, count, rng, min_leaf)
+
+
+class DonorTree:
+    """Rows in the same leaf are alike in what is shown, for all that is hidden at once.
+
+    One tree with several outputs predicts the hidden columns, each with variance 1, from the shown ones, the label, and
+    linear predictions of the hidden columns per label class. A row takes all hidden columns from one donor of its leaf,
+    so that what is hidden keeps its joint law.
+    """
+
+    def __init__(
+        self, pool: DonorPool, values: Floats, shown: Bools, count: Ints, rng: np.random.Generator, min_leaf: int
+    ) -> None:
+        self.pool, self.values, self.shown, self.rng = pool, values, shown, rng
+        hidden = values[:, ~shown]
+        self.centre, spread = hidden.mean(axis=0), hidden.std(axis=0)
+        scaled = (hidden - self.centre) / np.where(spread > 0, spread, 1.0) * pool.weight[~shown]
+        self._fit_linear(scaled, count)
+        design = self._design(values[:, shown], pool.labels)
+        sample = np.flatnonzero(count)
+        grown = sample if len(sample) <= _MAX_GROWN else rng.choice(sample, _MAX_GROWN, replace=False)
+        self.tree = DecisionTreeRegressor(min_samples_leaf=min_leaf, random_state=int(rng.integers(2**31)))
+        self.tree.fit(design[grown], scaled[grown], sample_weight=count[grown])
+        self.donors = np.repeat(sample, count[sample])
+        self.leaf = self.tree.apply(design[self.donors])
+
+    def _fit_linear(self, scaled: Floats, count: Ints) -> None:
+        """Coefficients per label class, or of all classes together where a class has too few rows."""
+        shown, labels = self.values[:, self.shown], self.pool.labels
+        self.location, self.scale = shown.mean(axis=0), np.where(shown.std(axis=0) > 0, shown.std(axis=0), 1.0)
+        z = self._standardised(shown)
+        rows = np.repeat(np.arange(len(z)), count)
+        together = least_squares(z[rows], scaled[rows])
+        self.coefficients = np.repeat(together[None], self.pool.n_classes, axis=0)
+        for y in range(self.pool.n_classes):
+            mine = rows[labels[rows] == y]
+            if len(mine) >= ROWS_PER_COEFFICIENT * z.shape[1]:
+                self.coefficients[y] = least_squares(z[mine], scaled[mine])
+
+    def _standardised(self, shown: Floats) -> Floats:
+        return np.column_stack([np.ones(len(shown)), (shown - self.location) / self.scale])
+
+    def _design(self, shown: Floats, labels: Ints) -> Floats:
+        linear = np.einsum("ip,ipc->ic", self._standardised(shown), self.coefficients[labels])
+        return np.column_stack([shown, np.eye(self.pool.n_classes)[labels][:, 1:], linear]).astype(np.float32)
+
+    def complete(self, values: Floats, labels: Ints) -> Floats:
+        """These rows with their hidden columns drawn; what they hold there is not looked at."""
+        out = values.copy()
+        leaf = self.tree.apply(self._design(values[:, self.shown], labels))
+        chosen = self.donors[leaf_donors(self.leaf, leaf, self.rng)]
+        out[:, ~self.shown] = self.values[chosen][:, ~self.shown]
+        return out

@@ -1,0 +1,326 @@
+"""The efficient estimator against enumeration: unbiased for any m, right for any propensity, at the bound."""
+
+import numpy as np
+import pandas as pd
+import pytest
+from bound import ExactComponents
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from numpy.testing import assert_allclose
+from worlds import WORLDS, World
+
+import afape
+from afape.estimators.eff import least_variance_mixture
+from afape.imputation import Known
+from afape.imputation.components import assembled
+from afape.nuisance import View
+
+worlds = pytest.mark.parametrize("world", [*WORLDS[1:7], World(41, n_groups=4, n_levels=2)], ids=lambda w: f"w{w.seed}")
+
+
+def row_values(world, means, propensity=None, orders=None):
+    """Value of every row of the enumerated world by order, for total cost; their probabilities, and J."""
+    data, levels, mass = world.everything()
+    known = Known(data.always_recorded, np.ones(len(data), dtype=bool), np.zeros(len(data), dtype=int))
+    exact = ExactComponents(world, known.groups)
+    place = {(*x, y): k for k, (x, y) in enumerate(zip(world.cell_levels, world.cell_label, strict=True))}
+    cell = np.array([place[*x, y] for x, y in zip(levels, data.labels, strict=True)])
+    has = np.array([(data.recorded | ~s).all(axis=1) for s in exact.sets]).T
+    own = np.where(has[:, :, None], exact.costs[cell], 0.0)
+    found = {}
+    for t in exact.inner:
+        shows = (data.recorded | ~t).all(axis=1)
+        found[t.tobytes()] = np.where(shows[:, None, None], means(exact, t)[cell], 0.0)
+    top = max((int(t.sum()) for t in exact.inner), default=0)
+    orders = orders or tuple(sorted({0, min(1, top), top}))
+    components = assembled(data, known, exact.sets, own, found, orders, 1)
+    view = View(
+        (propensity or world.known_propensity()).bind(data), data.recorded, np.zeros(world.n_groups, dtype=bool)
+    )
+    weight = view.weigh(components.table).weight
+    rows = [np.bincount(components.row, weight * c.sum(axis=1), minlength=len(data)) for c in components.coefficient]
+    return np.array(rows), mass, exact
+
+
+def exact_means(exact, t):
+    return exact.mean(exact.costs, t)
+
+
+def arbitrary_means(exact, t):
+    """Any function of what is shown: the same in all cells that agree there."""
+    rng = np.random.default_rng([9, *np.flatnonzero(t)])
+    return rng.normal(size=(len(exact.labels), *exact.costs.shape[1:]))[exact.cells_of(t)]
+
+
+@worlds
+@pytest.mark.parametrize("means", [exact_means, arbitrary_means])
+def test_with_the_right_propensity_any_m_is_unbiased(world, means):
+    rows, mass, _ = row_values(world, means)
+    assert_allclose(rows @ mass, sum(world.true_costs()), rtol=1e-9)
+
+
+@worlds
+def test_with_the_right_m_any_propensity_is_right(world):
+    wrong = afape.KnownPropensity(lambda values, required: 0.3 + 0.5 / (1 + required.sum(axis=1)))
+    rows, mass, _ = row_values(world, exact_means, wrong)
+    assert_allclose(rows @ mass, sum(world.true_costs()), rtol=1e-9)
+
+
+@worlds
+def test_both_wrong_is_wrong(world):
+    wrong = afape.KnownPropensity(lambda values, required: 0.3 + 0.5 / (1 + required.sum(axis=1)))
+    rows, mass, exact = row_values(world, arbitrary_means, wrong)
+    if len(exact.inner):
+        assert (np.abs(rows @ mass - sum(world.true_costs())) > 1e-3).any()
+
+
+def nearly_independent(seed, dependence, n_groups=4):
+    """A world whose groups are independent given what is known and the label, but for a share of dependence."""
+    world = World(seed, n_groups=n_groups, n_levels=2)
+    rng = np.random.default_rng([seed, 5])
+    first, label = world.cell_levels[:, 0], world.cell_label
+    mass = rng.uniform(0.5, 1.5, (2, 2))[first, label]
+    for g in range(1, n_groups):
+        one = rng.uniform(0.2, 0.8, (2, 2))[first, label]
+        mass = mass * np.where(world.cell_levels[:, g] == 1, one, 1 - one)
+    mass = mass * np.exp(dependence * rng.normal(size=len(mass)))
+    world.cell_mass = mass / mass.sum()
+    return world
+
+
+def spreads(world):
+    """Standard deviations of the orders and of weighting alone, over the bound."""
+    rows, mass, exact = row_values(world, exact_means)
+    plain, *_ = row_values(world, lambda exact, t: np.zeros((len(exact.labels), *exact.costs.shape[1:])))
+    every_row = np.concatenate([rows, plain[:1]])
+    return np.sqrt((every_row - (every_row @ mass)[:, None]) ** 2 @ mass) / exact.bound()
+
+
+@pytest.mark.parametrize("seed", [61, 62, 63])
+def test_the_largest_order_attains_the_bound_where_groups_are_independent(seed):
+    orders = spreads(nearly_independent(seed, 0.0))[:-1]
+    assert_allclose(orders[-1], 1.0, rtol=1e-9)
+    assert orders[-1] < orders[0]
+
+
+@pytest.mark.parametrize("seed", [61, 62, 63])
+def test_the_largest_order_is_near_the_bound_under_some_dependence(seed):
+    orders = spreads(nearly_independent(seed, 0.15))[:-1]
+    assert 1 <= orders[-1] < 1.002
+
+
+@worlds
+def test_no_order_is_below_the_bound_and_all_are_below_weighting(world):
+    found = spreads(world)
+    assert (found >= 1 - 1e-9).all()
+    assert (found[:-1] <= found[-1] + 1e-9).all()
+
+
+# --- the mixture ------------------------------------------------------------------------------------------------------
+
+
+def test_a_mixture_takes_what_has_least_variance():
+    rng = np.random.default_rng(0)
+    common, own = rng.normal(size=5000), rng.normal(size=(3, 5000))
+    influence = common + own * np.array([[0.1], [3.0], [3.0]])
+    shares = least_variance_mixture(influence, start=1)
+    assert_allclose(shares.sum(), 1.0)
+    assert shares[0] > 0.95
+
+
+def test_a_gain_that_may_be_chance_is_left_alone():
+    rng = np.random.default_rng(1)
+    influence = rng.normal(size=(1, 400)) + 0.01 * rng.normal(size=(3, 400))
+    assert_allclose(least_variance_mixture(influence, start=2), [0, 0, 1], atol=1e-12)
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.integers(1, 4), st.integers(0, 10_000))
+def test_a_mixture_lies_on_the_simplex_and_never_has_more_variance(n, seed):
+    rng = np.random.default_rng(seed)
+    influence = rng.normal(size=(n, 60)) * rng.uniform(0.1, 3, (n, 1)) + rng.normal(size=60)
+    start = seed % n
+    shares = least_variance_mixture(influence, start)
+    assert_allclose(shares.sum(), 1.0)
+    assert (shares >= -1e-12).all()
+    assert ((shares @ influence) ** 2).sum() <= (influence[start] ** 2).sum() * (1 + 1e-9)
+
+
+# --- as users meet it -------------------------------------------------------------------------------------------------
+
+
+def test_it_is_the_default_and_says_what_it_did(parts):
+    classifier, data, _ = parts
+    policies = {"half": afape.RandomSubset(0.5), "none": afape.AcquireNone()}
+    found = afape.compare(
+        data, policies, classifier, missingness=afape.MAR(["x0"]), estimators=["ipw-semi", "eff-semi", "drl-semi"]
+    )
+    assert found.best_estimator == "eff-semi"
+    note = found["half"].table.set_index("estimator").loc["eff-semi", "note"].iloc[0]
+    assert "components of up to 1 groups; mixture: " in note
+    assert found["none"]["eff-semi"]["total"].value == pytest.approx(found["none"]["ipw-semi"]["total"].value, rel=1e-9)
+
+
+def test_it_is_close_to_the_truth_and_no_less_precise(parts):
+    classifier, data, complete = parts
+    policy = afape.RandomSubset(0.9)
+    truth = afape.true_cost(complete, policy, classifier)
+    result = afape.evaluate(
+        data, policy, classifier, missingness=afape.MAR(["x0"]), estimators=["ipw-semi", "drl-semi", "eff-semi"]
+    )
+    for target in ("acquisition", "misclassification", "total"):
+        found = result["eff-semi"][target]
+        assert abs(found.value - truth[target].value) < 4 * np.hypot(found.std_error, truth[target].std_error) + 1e-9
+    assert result["eff-semi"]["total"].std_error < result["drl-semi"]["total"].std_error
+    assert result["eff-semi"]["total"].std_error < 0.9 * result["ipw-semi"]["total"].std_error
+
+
+def test_same_seed_same_numbers_whatever_the_jobs(parts):
+    classifier, data, _ = parts
+    options = {"missingness": afape.MAR(["x0"]), "estimators": ["eff-semi"]}
+    one, two = (afape.evaluate(data, afape.RandomSubset(0.5), classifier, n_jobs=j, **options) for j in (None, 2))
+    assert one["eff-semi"]["total"].value == two["eff-semi"]["total"].value
+    other = afape.evaluate(data, afape.RandomSubset(0.5), classifier, random_state=3, **options)
+    assert other["eff-semi"]["total"].value != one["eff-semi"]["total"].value
+
+
+@pytest.mark.parametrize("n_folds", [1, 5])
+def test_no_row_lends_its_values_to_itself(n_folds):
+    """Labels at random: conditional means that knew their own rows would promise errors that are too small."""
+    rng = np.random.default_rng(3)
+    from small_records import Above, Look, frame, records
+
+    table = frame(900, seed=4).assign(y=rng.integers(0, 3, 900))
+    options = {"missingness": afape.MAR(["a"]), "estimators": ["ipw-semi", "eff-semi"], "n_folds": n_folds}
+    result = afape.evaluate(records(table), Look(), Above(), **options)
+    ratio = result["eff-semi"]["total"].std_error / result["ipw-semi"]["total"].std_error
+    assert 0.85 < ratio < 1.1
+
+
+def test_bounds_hold_what_weighting_bounds(parts):
+    from small_records import Above, Look, frame, records
+
+    table = frame(1500)
+    table.loc[table["a"] < -0.7, "b"] = np.nan  # never recorded there
+    with pytest.warns(afape.SupportWarning):
+        result = afape.evaluate(
+            records(table),
+            Look(),
+            Above(),
+            missingness=afape.MAR(["a"]),
+            estimators=["ipw-semi", "eff-semi"],
+            bootstrap=3,
+        )
+    for target in ("acquisition", "misclassification", "total"):
+        found, twin = result["eff-semi"][target], result["ipw-semi"][target]
+        assert isinstance(found, afape.Bounds)
+        assert found.bound_lower < found.bound_upper
+        error = np.hypot(found.least.std_error, twin.least.std_error)
+        assert abs(found.bound_lower - twin.bound_lower) < 4 * error
+        assert abs(found.bound_upper - twin.bound_upper) < 4 * error
+
+
+def test_intervals_stay_within_what_a_run_can_cost():
+    from small_records import Above, Look, frame, records
+
+    data = records(frame(60))
+    result = afape.evaluate(
+        data, Look(), Above(), missingness=afape.MAR(["a"]), estimators=["cc", "ipw-miss", "ipw-semi", "eff-semi"],
+        confidence=0.999999,
+    )  # fmt: skip
+    limits = {"acquisition": (0, 3), "misclassification": (0, 9), "total": (0, 12)}
+    cut = 0
+    for line in result.table.itertuples():
+        least, largest = limits[line.target]
+        assert least <= line.lower <= line.upper <= largest
+        cut += line.lower == least or line.upper == largest
+    assert cut  # without the limits some of these would leave the range
+    gap = result["ipw-semi"]["total"] - result["cc"]["total"]
+    assert gap.limits == (-12, 12)
+    assert -12 <= gap.lower <= gap.upper <= 12
+
+
+def parabola(n, seed):
+    """A group that is a parabola of another, which a linear imputer misses."""
+    rng = np.random.default_rng(seed)
+    a, b = rng.normal(size=(2, n))
+    c = b**2 + 0.3 * rng.normal(size=n)
+    label = (a + rng.normal(size=n) > -0.7).astype(int)
+    keep = rng.random((2, n)) < 1 / (1 + np.exp(-0.3 - 0.5 * a))
+    frame = {"a": a, "b": np.where(keep[0], b, np.nan), "c": np.where(keep[1], c, np.nan), "y": label}
+    problem = afape.Problem({g: [g] for g in "abc"}, {"b": 1.0, "c": 1.0}, "y", 10.0)
+    return afape.Retrospective(pd.DataFrame(frame), problem)
+
+
+class OnTheParabola:
+    def predict(self, values, acquired):
+        return (np.abs(values[:, 2] - values[:, 1] ** 2) < 1).astype(int)
+
+
+@pytest.mark.parametrize(("imputer", "wrong"), [("linear", True), ("trees", False)])
+def test_a_wrong_imputation_model_is_found(imputer, wrong):
+    result = afape.evaluate(
+        parabola(6000, 1), afape.AcquireAll(), OnTheParabola(), missingness=afape.MAR(["a"]), estimators=["eff-semi", "mi"],
+        imputer=imputer, n_imputations=5,
+    )  # fmt: skip
+    check = result.imputation_check()
+    assert check.estimator == "eff-semi"
+    assert_allclose(check.difference, result["eff-semi"]["total"].value - result["mi"]["total"].value)
+    assert (check.p_value < 0.01) == wrong
+    assert ("seems wrong" in str(check)) == wrong
+
+
+def test_the_imputation_check_needs_both_estimates(parts):
+    classifier, data, _ = parts
+    result = afape.evaluate(data, afape.AcquireNone(), classifier, missingness=afape.MAR(["x0"]), estimators=["cc"])
+    with pytest.raises(afape.NotEstimableError, match="needs 'mi' and"):
+        result.imputation_check()
+
+
+@pytest.mark.filterwarnings("ignore::afape.AfapeWarning")
+def test_a_group_that_hardly_any_row_has_stops_nothing():
+    """Some folds have nobody to take it from; the policy may or may not want it."""
+    from small_records import Above, Look, frame, records
+
+    table = frame(300)
+    table.loc[table.index[1:], "c"] = np.nan
+    for policy in (Look(), afape.FixedOrder(["b"])):
+        result = afape.evaluate(
+            records(table), policy, Above(), missingness=afape.MAR(["a"]), estimators=["ipw-semi", "eff-semi"]
+        )
+        assert result.outcomes["eff-semi"].estimates
+
+
+def test_sets_met_in_completed_rows_alone_have_components_of_mean_zero():
+    """A set without conditional means of its own is not told apart: its coefficient holds no lone lower component."""
+    from afape.imputation.components import _signs
+
+    def mask(*groups):
+        return np.isin(np.arange(3), groups)
+
+    every_set = np.array([mask(), mask(0, 1), mask(2), mask(0, 2), mask(0), mask(1)])
+    is_inner = np.array([True, False, False, False, True, True])  # nothing was met beyond {c} when means were chosen
+    signs = _signs(mask(), 1, every_set[:4], every_set, is_inner)
+    assert_allclose(signs[3], [1, 0, 0, 0, -1, 0])  # {a, c}: at nothing, at {a}, and what is left at itself
+    assert_allclose(signs.sum(axis=1), 0)
+
+
+def test_replicates_choose_their_mixture_as_samples_do():
+    rng = np.random.default_rng(0)
+    common, own = rng.normal(size=2000), rng.normal(size=(3, 2000))
+    influence = common + own * np.array([[0.9], [1.0], [1.0]])
+    shares = least_variance_mixture(influence, start=2)
+    drawn = np.array([np.bincount(rng.integers(2000, size=2000), minlength=2000) for _ in range(60)])
+    weighted = [least_variance_mixture(influence * d / np.sqrt(np.maximum(d, 1)), start=2) for d in drawn]
+    assert_allclose(np.mean(weighted, axis=0), shares, atol=0.05)
+
+
+@pytest.mark.filterwarnings("ignore::afape.AfapeWarning")
+def test_too_many_sets_leave_the_doubly_robust_estimate(monkeypatch):
+    from small_records import Above, Look, frame, records
+
+    monkeypatch.setattr("afape.imputation.components._CELLS", 100)
+    names = ["drl-semi", "eff-semi"]
+    result = afape.evaluate(records(frame()), Look(), Above(), missingness=afape.MAR(["a"]), estimators=names)
+    assert result["eff-semi"]["total"].value == result["drl-semi"]["total"].value
+    assert "too many sets" in result.outcomes["eff-semi"].caveat
