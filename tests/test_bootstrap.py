@@ -63,7 +63,9 @@ def test_same_seed_same_replicates_whatever_the_jobs(parts):
     )
 
 
+# Naive Bayes is far too sure: a wrong propensity with weights of 1,000, which the warnings rightly name.
 @pytest.mark.filterwarnings("ignore::afape.ClippedWeightsWarning", "ignore::afape.NormalizerWarning")
+@pytest.mark.filterwarnings("ignore::afape.HeavyWeightsWarning", "ignore::afape.BalanceWarning")
 def test_models_without_a_score_get_their_error_from_the_replicates(parts):
     result = run(parts, bootstrap=30, propensity=GaussianNB(), estimators=["ipw-semi"])
     estimate = result["ipw-semi"]["total"]

@@ -87,7 +87,7 @@ class Sign:
         return (np.nansum(values, axis=1) > 0).astype(int)
 
 
-@pytest.mark.filterwarnings("ignore::afape.SupportWarning")
+@pytest.mark.filterwarnings("ignore::afape.AfapeWarning")  # many draws of a heavy-tailed world
 def test_treating_a_learned_propensity_as_known_is_too_cautious():
     """Over many draws the stacked error is the spread of the estimates; the other one is several times too large."""
     experiment = synthetic_mar(20_000)

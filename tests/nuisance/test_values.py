@@ -110,6 +110,7 @@ def test_nothing_missing_drl_is_the_truth(parts):
         assert_allclose(result["drl-semi"][target].influence, estimate.influence, atol=1e-8)
 
 
+@pytest.mark.filterwarnings("ignore::afape.AssumptionWarning", "ignore::afape.BalanceWarning")
 def test_given_groups_enter_even_where_never_acquired():
     """Missingness and outcome depend on z, which the policy never buys; without it the direct method is biased."""
     rng = np.random.default_rng(0)

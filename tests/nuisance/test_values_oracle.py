@@ -10,7 +10,10 @@ import afape
 from afape.nuisance.values import ActionValues, LearnedValues, Lessons, ValueRegressor
 from afape.walk import Ground, WalkTable, walk
 
-pytestmark = pytest.mark.filterwarnings("ignore::afape.NormalizerWarning")
+pytestmark = [  # rows that enumerate a world are no sample of it, and some propensities here are wrong on purpose
+    pytest.mark.filterwarnings("ignore::afape.NormalizerWarning", "ignore::afape.HeavyWeightsWarning"),
+    pytest.mark.filterwarnings("ignore::afape.BalanceWarning", "ignore::afape.AssumptionWarning"),
+]
 
 worlds = pytest.mark.parametrize("world", WORLDS, ids=lambda w: f"world{w.seed}")
 labels = pytest.mark.parametrize("label", [False, True], ids=["without label", "with label"])

@@ -95,7 +95,10 @@ class SupportSums:
         data = self.data
         self.sampled += len(table.sampled)
         flow = np.zeros(len(table.row))
-        flow[weighted.lines] = weighted.weight * table.reach[weighted.lines]
+        weight = np.where(
+            np.isfinite(weighted.weight), weighted.weight, 0.0
+        )  # of probability 0: estimators have no answer
+        flow[weighted.lines] = weight * table.reach[weighted.lines]
         self.followed += tally(table.row[weighted.lines], table.stop_flow[weighted.lines], len(data))
         target, index = table.edge_sets(data.problem.free)
         along = flow[table.edge_state] * table.edge_probability
@@ -104,7 +107,7 @@ class SupportSums:
         self._groups(table, along)
         depth, levels = table.depth, len(self.arriving)
         stopping = np.zeros(len(table.row))
-        stopping[weighted.lines] = weighted.weight * table.stop_flow[weighted.lines]
+        stopping[weighted.lines] = weight * table.stop_flow[weighted.lines]
         self.arriving += tally(depth, flow, levels)
         if view.unsupported:
             whole = (depth == 0) & view.lacks(table)  # starts that are unsupported themselves: the row ends there

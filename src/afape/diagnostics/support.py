@@ -65,7 +65,7 @@ class Support:
         deviations rows that have the set differ from all rows, before and after weighting, and how probable so large a
         difference after weighting is by chance.
     undecided : DataFrame
-        Sets that are hardly recorded in a region beside which they are, where too few rows tell whether they could be:
+        Sets that are never recorded in a region beside which they are, where too few rows tell whether they could be:
         ``rows_needed`` is how many would. Estimates take these regions as supported.
     heavy : tuple of str
         Which rows carry the estimates, where they are few; empty where all is well.

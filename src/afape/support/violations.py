@@ -250,7 +250,7 @@ class SupportSearch:
         return SupportMap((*start, *(v for v in beyond if not start or (v.required & ~adjust).any())))
 
     def undecided(self, sets: Bools, adjust: Bools, found: SupportMap) -> SupportMap:
-        """Sets that are hardly recorded in a region beside which they are, where too few rows tell whether they could be.
+        """Sets that are never recorded in a region beside which they are, where too few rows tell whether they could be.
 
         A region has to contradict a probability of 0.1, and that of its neighbours. Regions that are too small a share of
         the rows to matter are not searched for.
@@ -260,7 +260,8 @@ class SupportSearch:
             return SupportMap()
         scan = self._scan(np.zeros_like(self.conditioning.gaps), _UNDECIDED)
         seen = find_violations(self.data, sets | adjust, scan).violations
-        return SupportMap(tuple(v for v in seen if v.terms and not _within(v, found)))
+        never = (v for v in seen if v.terms and v.n_recorded == 0)
+        return SupportMap(tuple(v for v in never if not _within(v, found)))
 
     def refusal(self, adjust: Bools) -> str:
         """Why there can be neither estimate nor bounds, where what is given has gaps.
