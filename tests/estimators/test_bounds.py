@@ -270,9 +270,9 @@ def test_comparisons_leave_bounds_out():
 @pytest.mark.filterwarnings("ignore::afape.NormalizerWarning", "ignore::afape.PropensityFitWarning")
 @pytest.mark.filterwarnings("ignore::afape.BalanceWarning", "ignore::afape.HeavyWeightsWarning")
 def test_bounds_contain_the_truth():
-    """Of 100 violated worlds, at least 95; the weights of supported rows are learned."""
+    """Of 50 violated worlds, at least 47; the weights of supported rows are learned."""
     hits, n_bounds = 0, 0
-    for seed in range(100):
+    for seed in range(50):
         world = Planted(seed, KINDS[seed % len(KINDS)])
         population, _ = world.population(5000, np.random.default_rng([seed, 99]))
         truth = afape.true_cost(population, world.policy, world.classifier)
@@ -281,6 +281,7 @@ def test_bounds_contain_the_truth():
             world.policy,
             world.classifier,
             missingness=world.missingness,
+            propensity=afape.LearnedPropensity(form="linear"),
             estimators=["ipw-semi"],
             n_folds=2,
         )
@@ -291,5 +292,5 @@ def test_bounds_contain_the_truth():
             inside.append(low - slack <= truth[target].value <= high + slack)
             n_bounds += isinstance(found, afape.Bounds)
         hits += all(inside)
-    assert hits >= 95
-    assert n_bounds == 300
+    assert hits >= 47
+    assert n_bounds == 150

@@ -71,7 +71,7 @@ class Forms:
 
     On at most 6,000 rows in three parts, P(R_g = 1 | given) is learned from two parts and judged on the third. With
     :math:`d_i` the difference of log-likelihoods in row i, a form takes the place of a simpler one where the mean of d is
-    more than two standard errors above 0. Order: linear, splines that add up, boosted trees; and, where columns are many,
+    more than two standard errors above 0, and above 0 on the part judged first. Order: linear, splines that add up, boosted trees; and, where columns are many,
     the logistic ones shrunk towards 0. The choice depends on records, assumption and group alone.
 
     Parameters
@@ -117,9 +117,10 @@ class Forms:
         if self.columns.shape[1] == 0 or min(sizes) < _CHOICE_CLASS:
             return best
         eta = first = self._log_odds(best, y)
+        assert eta is not None and first is not None
         for form in self._others(best, y):
-            other = self._log_odds(form, y)
-            if _clearly_better(y, other, eta, None if self.cluster is None else self.cluster[self.rows]):
+            other = self._log_odds(form, y, than=eta)
+            if other is not None and _clearly_better(y, other, eta, self._cluster):
                 best, eta = form, other
         gain = float(np.mean(_log_likelihood(y, eta) - _log_likelihood(y, first)))
         return Form(best.kind, best.ridge, gain, *_calibration(y, eta))
@@ -132,8 +133,15 @@ class Forms:
         shrunk = [Form(kind, ridge) for kind in kinds if kind != "boosting" and many for ridge in _RIDGES]
         return [*shrunk, *(Form(kind) for kind in kinds if kind != first.kind and not (many and kind == "spline"))]
 
-    def _log_odds(self, form: Form, y: Bools) -> Floats:
-        """Log odds in each row by the model that was learned from the other parts."""
+    @property
+    def _cluster(self) -> Ints | None:
+        return None if self.cluster is None else self.cluster[self.rows]
+
+    def _log_odds(self, form: Form, y: Bools, than: Floats | None = None) -> Floats | None:
+        """Log odds in each row by the model that was learned from the other parts.
+
+        None as soon as it is no better than others on the first part, which spares most of the boosted fits.
+        """
         eta, columns = np.empty(len(y)), self.columns[self.rows]
         z = Inputs(columns, form.kind == "spline", form.ridge).design if form.kind != "boosting" else columns
         for k in range(_CHOICE_PARTS):
@@ -144,6 +152,9 @@ class Forms:
             else:
                 fit = fit_logistic(z[learn], y[learn], firth=True, ridge=form.ridge, exact=False)
                 eta[judge] = z[judge] @ fit.coefficients
+            if than is not None and _mean_log_likelihood(y, eta, judge) <= _mean_log_likelihood(y, than, judge):
+                return None
+            than = None
         return eta
 
 
@@ -156,6 +167,10 @@ def boosted() -> Any:
 
 def _log_likelihood(y: Bools, eta: Floats) -> Floats:
     return np.asarray(y * eta - np.logaddexp(0.0, eta))
+
+
+def _mean_log_likelihood(y: Bools, eta: Floats, rows: Bools) -> float:
+    return float(_log_likelihood(y[rows], eta[rows]).mean())
 
 
 def _clearly_better(y: Bools, eta: Floats, than: Floats, cluster: Ints | None) -> bool:
