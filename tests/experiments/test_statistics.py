@@ -7,9 +7,9 @@ from afape.estimators import METHODS, TARGETS
 from afape.experiments.studies import COVERED, StudyDraw, summarise
 from afape.experiments.study import run_draws
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.slow, pytest.mark.xdist_group("statistics")]  # one process draws for all of them
 
-N_DRAWS = 200
+N_DRAWS = 100
 # The efficient estimator runs the policy on many completed rows: `afape study efficiency` has its figures.
 QUICK = [name for name in COVERED if not name.startswith("eff-")]
 
@@ -30,7 +30,7 @@ def test_estimates_are_unbiased_and_their_errors_are_right(summary, estimator, p
         assert line["coverage"] == 1
         return
     assert abs(line["bias"]) < 4 * line["bias_mc_error"]
-    # 93 to 97 % plus and minus four Monte Carlo errors of 200 draws
+    # 93 to 97 % plus and minus four Monte Carlo errors of these draws
     assert abs(line["coverage"] - 0.95) < 0.02 + 4 * np.sqrt(0.95 * 0.05 / N_DRAWS)
     assert abs(line["mean_std_error"] / line["std_deviation"] - 1) < 4 / np.sqrt(2 * N_DRAWS)
 

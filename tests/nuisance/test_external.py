@@ -101,7 +101,7 @@ def test_treating_a_learned_propensity_as_known_is_too_cautious():
                 afape.RandomSubset(0.5),
                 Sign(),
                 missingness=experiment.missingness,
-                propensity=afape.LearnedPropensity(stacked=option),
+                propensity=afape.LearnedPropensity(stacked=option, form="linear"),
                 estimators=["ipw-semi"],
             )
             errors.append(result["ipw-semi"]["acquisition"].std_error)

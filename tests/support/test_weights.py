@@ -96,7 +96,7 @@ def test_heavy_rows_are_named_with_what_can_be_done():
     for words in (
         "with 'b' (rows 0, 1, ",
         "leave out 'b' for rows like these",
-        "drl-semi leans on the heaviest rows least",
+        "leans on the heaviest rows least",
     ):
         assert words in told[0]
     influence = result["ipw-semi"]["total"].influence
@@ -261,7 +261,14 @@ def test_weighting_that_leaves_a_difference_warns():
     data = records(x, b, rng.random(4000) < np.where(np.abs(x) > 1, 0.9, 0.3), (x**2 + b > 1) * 1)
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
-        afape.evaluate(data, afape.AcquireAll(), Zero(), missingness=afape.MAR(["x"]), estimators=["ipw-semi"])
+        afape.evaluate(
+            data,
+            afape.AcquireAll(),
+            Zero(),
+            missingness=afape.MAR(["x"]),
+            propensity=afape.LearnedPropensity(form="linear"),
+            estimators=["ipw-semi"],
+        )
     told = [str(w.message) for w in caught if w.category is afape.BalanceWarning]
     assert len(told) == 1
     assert "y=1 by 0.3" in told[0]

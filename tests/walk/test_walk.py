@@ -139,11 +139,11 @@ class Majority:
 
 def test_25_groups_and_a_deterministic_policy_are_exact_and_quick():
     data = wide_problem(25, 5000, share=0.95)
-    began = time.perf_counter()
+    began = time.process_time()
     result = afape.evaluate(
         data, afape.AcquireAll(), Majority(), missingness=afape.MCAR(), estimators=["blocking", "ipw-semi"]
     )
-    assert time.perf_counter() - began < 20
+    assert time.process_time() - began < 20
     assert result.support.sampled == 0
     ground = Ground.recorded(data, bind(afape.AcquireAll(), data.problem), Majority())
     states = sum(len(table.row) for table in walk(ground))

@@ -162,19 +162,19 @@ class AutoregressivePropensity:
         return out[place]
 
     def _block(self, fits: list[LogisticFit], rows: Ints, required: Bools) -> Floats:
-        q = len(self.order)
-        uniform = _latin_hypercube(q)
-        pattern = np.zeros((len(rows), _DRAWS, q))
+        uniform = _latin_hypercube(len(self.order))
+        pattern = np.zeros((len(self.order), len(rows), _DRAWS))  # groups first: sums over them are then quick
         weight = np.ones((len(rows), _DRAWS))
         for j, fit in enumerate(fits):
             z = self.designs[j][rows]
             given, earlier = np.split(fit.coefficients, [z.shape[1]])
-            p = expit((z * given).sum(axis=1)[:, None] + pattern[:, :, :j] @ earlier)
+            drawn = (earlier @ pattern[:j].reshape(j, len(rows) * _DRAWS)).reshape(weight.shape)
+            p = expit((z * given).sum(axis=1)[:, None] + drawn)
             for needed, where in self._last(j):
-                p[where[rows][:, None] & (pattern[:, :, :j][:, :, needed] > 0).all(axis=2)] = 0.0
+                p[where[rows][:, None] & (pattern[:j][needed] > 0).all(axis=0)] = 0.0
             needed_now = required[:, [j]]
             weight *= np.where(needed_now, p, 1.0)
-            pattern[:, :, j] = needed_now | (uniform[:, j] < p)
+            pattern[j] = needed_now | (uniform[:, j] < p)
         return np.asarray(weight.mean(axis=1))
 
     def refit(self, row_weight: Floats) -> AutoregressivePropensity:
