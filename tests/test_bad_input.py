@@ -672,6 +672,7 @@ def test_the_good_input_is_good():
         "ipw-semi",
         "dm-semi",
         "drl-semi",
+        "eff-semi",
     }
     assert world.policy.calls > 0
     assert world.classifier.calls > 0
@@ -794,7 +795,7 @@ def test_every_row_incomplete_leaves_some_estimators_without_answer(propensity):
     result = world.evaluate(data=world.data(never_complete()), propensity=propensity)
     suffixes = [""] if propensity is None else ["", "-gt"]
     silent = ["cc", *("ipw-miss" + s for s in suffixes)]
-    speaking = ["imp-mean", "blocking", "mi", *(n + s for n in ("ipw-semi", "drl-semi") for s in suffixes)]
+    speaking = ["imp-mean", "blocking", "mi", *(n + s for n in ("ipw-semi", "drl-semi", "eff-semi") for s in suffixes)]
     assert set(result.table["estimator"]) == {*silent, *speaking, "dm-semi"}
     for name in silent:
         lines = result.table[result.table["estimator"] == name]

@@ -144,7 +144,9 @@ def values(draws: Draws = 100, rows: Rows = 2000, jobs: Jobs = 1, out: Out = Pat
 def efficiency(
     draws: Draws = 200,
     real_draws: Annotated[int, typer.Option(min=2, help="Data sets to draw from real rows.")] = 40,
-    rows: Rows = 2000,
+    rows: Annotated[
+        list[int] | None, typer.Option(min=100, help="Rows of a data set; may be repeated. Default 2000, 1000, 8000.")
+    ] = None,
     data: Annotated[Path | None, typer.Option(help="Folder with heloc.csv and income.csv, for real rows.")] = None,
     jobs: Jobs = 1,
     out: Out = Path("studies/efficiency"),
@@ -159,7 +161,7 @@ def efficiency(
             out,
             n_draws=draws,
             real_draws=real_draws,
-            sizes=(rows,),
+            sizes=tuple(rows or (2000, 1000, 8000)),
             folder=data,
             n_jobs=jobs,
             progress=lambda done, todo: tell("problems", done, todo),

@@ -237,28 +237,36 @@ def efficiency_study(
     *,
     n_draws: int = 200,
     real_draws: int = 40,
-    sizes: tuple[int, ...] = (1000, 2000),
+    sizes: tuple[int, ...] = (2000, 1000, 8000),
     folder: Path | None = None,
     n_jobs: int = 1,
     progress: Callable[[int, int], None] | None = None,
 ) -> pd.DataFrame:
-    """Run the study and write its page; ``folder`` holds ``heloc.csv`` and ``income.csv``."""
+    """Run the study and write its page; ``folder`` holds ``heloc.csv`` and ``income.csv``.
+
+    The numbers of draws are those of 2,000 rows and fewer; more rows get fewer draws in proportion, at least four. The page
+    is written after every part, so that a study that is stopped leaves what it has finished.
+    """
     out.mkdir(parents=True, exist_ok=True)
-    parts = []
+    parts: list[pd.DataFrame] = []
     problems = study_problems(folder)
-    for p, problem in enumerate(problems):
-        for s, n_rows in enumerate(sizes):
+    for n_rows in sizes:
+        for problem in problems:
             place = out / f"draws-{problem.name.replace(', ', '-').replace(' ', '-')}-n{n_rows}"
             problem.truth  # noqa: B018 (cached before processes share it)
-            many = real_draws if problem.real else n_draws
+            asked = real_draws if problem.real else n_draws
+            many = max(round(asked * min(1.0, 2000 / n_rows)), 4)
             draws = run_draws(_Draw(problem, n_rows), many, place, n_jobs=n_jobs, batch=5)
             parts.append(_summary(draws).assign(problem=problem.name, rows=n_rows))
+            _write(out, pd.concat(parts, ignore_index=True), n_draws, real_draws)
             if progress is not None:
-                progress(p * len(sizes) + s + 1, len(problems) * len(sizes))
-    summary = pd.concat(parts, ignore_index=True)
+                progress(len(parts), len(problems) * len(sizes))
+    return pd.concat(parts, ignore_index=True)
+
+
+def _write(out: Path, summary: pd.DataFrame, n_draws: int, real_draws: int) -> None:
     summary.to_csv(out / "summary.csv", index=False, float_format="%.6g")
     (out / "README.md").write_text(_page(summary, n_draws, real_draws))
-    return summary
 
 
 def _summary(draws: pd.DataFrame) -> pd.DataFrame:
