@@ -809,7 +809,7 @@ def test_every_row_incomplete_leaves_some_estimators_without_answer(propensity):
     for name in speaking:
         lines = result.table[result.table["estimator"] == name]
         assert np.isfinite(lines[["estimate", "std_error", "lower", "upper"]]).all(axis=None)
-        assert set(lines["note"]) == {""}
+        assert not any("not estimable" in note for note in lines["note"])
         assert result[name]["total"].value > 0
 
 

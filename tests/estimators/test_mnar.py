@@ -235,7 +235,16 @@ def test_which_estimators_are_offered_follows_from_graph_and_policy():
     everyone = run(world, data, propensity=None)
     assert list(everyone.outcomes) == ["imp-mean", "blocking", "cc", "ipw-miss", *HYBRID, "eff-semi-miss"]
     modest = afape.evaluate(data, afape.FixedOrder(["g1"]), world.classifier, missingness=world.missingness)
-    assert list(modest.outcomes) == ["imp-mean", "blocking", "cc", "ipw-miss", "ipw-semi", "dm-semi", "drl-semi", "eff-semi"]
+    assert list(modest.outcomes) == [
+        "imp-mean",
+        "blocking",
+        "cc",
+        "ipw-miss",
+        "ipw-semi",
+        "dm-semi",
+        "drl-semi",
+        "eff-semi",
+    ]
     with pytest.raises(ValueError, match=r"'ipw-semi', but here.*'ipw-semi-miss'"):
         run(world, data, propensity=None, estimators=["ipw-semi"])
 

@@ -10,14 +10,12 @@ from afape.experiments.study import run_draws
 pytestmark = [pytest.mark.slow, pytest.mark.xdist_group("statistics")]  # one process draws for all of them
 
 N_DRAWS = 100
-# The efficient estimator runs the policy on many completed rows: `afape study efficiency` has its figures.
-QUICK = [name for name in COVERED if not name.startswith("eff-")]
 
 
 @pytest.fixture(scope="module")
 def summary(tmp_path_factory):
     folder = tmp_path_factory.mktemp("draws")
-    draws = run_draws(StudyDraw(2000, {"default": {"known": True, "estimators": QUICK}}), N_DRAWS, folder)
+    draws = run_draws(StudyDraw(2000, {"default": {"known": True, "estimators": COVERED}}), N_DRAWS, folder)
     return summarise(draws).set_index(["policy", "estimator", "target"])
 
 

@@ -44,16 +44,22 @@ __all__ = [
 Progress = Callable[[int, int], None]
 
 _BOTH = {"learned": None, "known": None}  # propensities
-# All with learned and true propensity but those that run the policy on every completed table, which would take most of the
-# time.
-COVERED = [c.name for c in choices_under(MAR(["x0"]), _BOTH) if "imputations" not in c.method.needs]
-_SEMI_METHODS = [c.method for c in choices_under(MAR(["x0"]), {"learned": None}) if c.method.view == "semi-offline"]
+# Those that run the policy on completed rows would take most of the time: `afape study efficiency` has their figures.
+_COMPLETED = {"imputations", "components"}
+COVERED = [c.name for c in choices_under(MAR(["x0"]), _BOTH) if not c.method.needs & _COMPLETED]
+_SEMI_METHODS = [
+    c.method
+    for c in choices_under(MAR(["x0"]), {"learned": None})
+    if c.method.view == "semi-offline" and not c.method.needs & _COMPLETED
+]
 _SEMI = [method.name for method in _SEMI_METHODS]
 _SEMI_WEIGHTED = [method.name for method in _SEMI_METHODS if "propensity" in method.needs]
 _GRAPH = [
     c.name
     for c in choices_under(MNAR("x1 -> R_x2; R_x1"), _BOTH)
-    if "propensity" in c.method.needs and c.method.view in ("missing-data", "hybrid")
+    if "propensity" in c.method.needs
+    and not c.method.needs & _COMPLETED
+    and c.method.view in ("missing-data", "hybrid")
 ]
 
 
