@@ -36,6 +36,7 @@ if TYPE_CHECKING:
     )
     from .nuisance import KnownPropensity, KnownValues, LearnedPropensity, LearnedValues, ValueRegressor
     from .optimisation import Optimisation, optimize
+    from .problem_file import ProblemFile, ProblemFileError, read_problem, read_table
     from .result import Evaluation, NotEstimableError
     from .sensitivity_analysis import Sensitivity, Tipping, sensitivity
     from .simulation import GraphMechanism, IndependentMechanism, LogisticMechanism
@@ -88,6 +89,8 @@ __all__ = [
     "PartialGroupWarning",
     "Policy",
     "Problem",
+    "ProblemFile",
+    "ProblemFileError",
     "PropensityFitWarning",
     "RandomSubset",
     "Retrospective",
@@ -110,6 +113,8 @@ __all__ = [
     "load",
     "merge_columns",
     "optimize",
+    "read_problem",
+    "read_table",
     "save",
     "sensitivity",
     "training_weights",
@@ -136,6 +141,7 @@ _HOMES = {
     "UnrecordedColumnWarning InterruptedBootstrapWarning ValueFallbackWarning",
     ".nuisance": "KnownPropensity KnownValues LearnedPropensity LearnedValues ValueRegressor",
     ".optimisation": "Optimisation optimize",
+    ".problem_file": "ProblemFile ProblemFileError read_problem read_table",
     ".result": "Evaluation NotEstimableError",
     ".sensitivity_analysis": "Sensitivity Tipping sensitivity",
     ".simulation": "GraphMechanism IndependentMechanism LogisticMechanism",
@@ -147,7 +153,7 @@ _HOMES = {
 _HOME_OF = {name: module for module, names in _HOMES.items() for name in names.split()}
 
 
-_MODULES = ("agents", "gym")
+_MODULES = ("agents", "gym", "plots")
 
 
 def __getattr__(name: str) -> Any:

@@ -5,7 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
+from importlib import import_module
 from itertools import combinations
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -197,6 +199,13 @@ class Comparison:
         except ValueError as error:  # nothing to rank by
             out["reason"] = str(error)
         return out
+
+    def to_html(self, path: str | Path, **content: Any) -> None:
+        """Write a page that stands alone, with costs, differences and what each policy does; prices can be changed in it.
+
+        Needs the extra ``report``. ``content`` goes to `afape.report.write_report`: ``sensitivity``, ``notes``, ``details``.
+        """
+        import_module("afape.report").write_report(self, path, **content)  # the page stands above results
 
     def plot(self, estimator: str | None = None, target: str = "total", ax: Any = None) -> Any:
         """Draw the estimates with their intervals, cheapest first; needs matplotlib.

@@ -84,6 +84,8 @@ class Plan:
         Seeds.
     imputations : Imputations or None
         Completed tables, drawn when first used.
+    seed : int or None
+        Where all seeds come from.
     """
 
     data: Retrospective
@@ -102,6 +104,7 @@ class Plan:
     n_jobs: int | None
     thresholds: SupportThresholds
     imputations: Imputations | None
+    seed: int | None = 0
 
     @property
     def n_replicates(self) -> int:
@@ -153,6 +156,7 @@ def make_plan(data: Any, classifier: Any, missingness: Any, options: Options) ->
         n_jobs=options.n_jobs,
         thresholds=_thresholds(options.thresholds),
         imputations=_imputations(options, data, choices, int(imputation_seed.generate_state(1)[0])),
+        seed=options.random_state,
     )
 
 

@@ -4,11 +4,16 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from functools import cached_property
+from importlib import import_module
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pandas as pd
 
+from .data import Retrospective
+from .diagnostics.paths import NO_PATHS, Paths
+from .diagnostics.plain import plain_records
 from .diagnostics.support import Support
 from .diagnostics.words import percent
 from .estimators import TARGETS, Bounds, Choice, Estimate, Outcome
@@ -26,6 +31,17 @@ class NotEstimableError(KeyError):
 
     def __str__(self) -> str:
         return str(self.args[0])
+
+
+@dataclass(frozen=True, eq=False)
+class Origin:
+    """What an evaluation was made of: the records, the assumption, the policy and the classifier."""
+
+    data: Retrospective
+    missingness: Any
+    policy: Any
+    classifier: Any
+    seed: int | None = 0
 
 
 @dataclass(frozen=True, eq=False)
@@ -48,6 +64,8 @@ class Evaluation:
         One line per group whose recording was learned: the form of the model, ``gain`` (log-likelihood per row above the
         linear form, on rows not learned from), and its calibration on these rows: ``calibration_slope``, 1 where it is
         calibrated, and ``calibration_gap``, the largest difference of recorded share and mean probability in ten bins.
+    paths : Paths
+        Shares of runs by the sets of groups that they acquire, and by what they acquire next.
     """
 
     outcomes: dict[str, Outcome]
@@ -59,6 +77,8 @@ class Evaluation:
     assumption: tuple[str, ...] = ()
     choices: tuple[Choice, ...] = ()  # method and propensity of every estimator
     propensity: pd.DataFrame = field(default_factory=pd.DataFrame)
+    paths: Paths = NO_PATHS
+    origin: Origin | None = field(default=None, repr=False)
 
     def __getitem__(self, estimator: str) -> dict[str, Estimate]:
         if estimator not in self.outcomes:
@@ -136,11 +156,20 @@ class Evaluation:
             "violations": plain_records(self.support.violations),
             "balance": plain_records(self.support.balance),
             "heaviest": plain_records(self.support.heaviest),
+            "paths": plain_records(self.paths.sets),
+            "steps": plain_records(self.paths.steps),
             "undecided": plain_records(self.support.undecided),
             "heavy": list(self.support.heavy),
             "warnings": list(self.support.warnings),
             "advice": list(self.support.advice),
         }
+
+    def to_html(self, path: str | Path, **content: Any) -> None:
+        """Write a page that stands alone: costs, assumption, support and what the policy does; prices can be changed in it.
+
+        Needs the extra ``report``. ``content`` goes to `afape.report.write_report`: ``sensitivity``, ``notes``, ``details``.
+        """
+        import_module("afape.report").write_report(self, path, **content)  # the page stands above results
 
     def _heading(self) -> str:
         support = self.support
@@ -179,11 +208,3 @@ def _note(outcome: Outcome) -> str:
         )
         return f"{bounds}; {lost}" if lost else bounds
     return "; ".join(text for text in (outcome.caveat, lost) if text)
-
-
-def plain_records(frame: pd.DataFrame) -> list[dict[str, Any]]:
-    """Records with None for what is not a finite number, as JSON wants it."""
-    return [
-        {str(k): None if isinstance(v, float) and not np.isfinite(v) else v for k, v in record.items()}
-        for record in frame.to_dict("records")
-    ]

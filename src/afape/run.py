@@ -16,6 +16,7 @@ from .bootstrap import Replicates, run_bootstrap
 from .classifiers import column_means
 from .components import policy_components
 from .data import Retrospective
+from .diagnostics.paths import paths_of
 from .diagnostics.search import known_unsupported, supported_view, wanted_enough
 from .diagnostics.sums import carried_by_few, label_suspected, support_of
 from .diagnostics.support import WEIGHT_COLUMNS, Support
@@ -46,7 +47,7 @@ from .nuisance.values.known import KnownValues
 from .nuisance.values.models import LearnedValues
 from .nuisance.weights import Propensities, Shared, View
 from .plan import Plan, name_of
-from .result import Evaluation
+from .result import Evaluation, Origin
 from .support import SupportMap, SupportSearch
 from .walk import Ground, Tables, TableStore, WalkTable, run_costs, walk
 
@@ -315,7 +316,11 @@ def _evaluate(
     _tell_weights(support, choices, plan)
     judge, assumed, forms = name_of(plan.classifier), repr(plan.missingness), propensities.forms()
     notes = (*propensities.notes, *walked.notes, *_gap_of_nothing(plan, fitted, choices))
-    return Evaluation(outcomes, support, name, judge, assumed, plan.confidence, notes, tuple(choices), forms)
+    paths = paths_of(plan.data, walked.tables, views.semi)
+    origin = Origin(plan.data, plan.missingness, policy, plan.classifier, plan.seed)
+    return Evaluation(
+        outcomes, support, name, judge, assumed, plan.confidence, notes, tuple(choices), forms, paths, origin
+    )
 
 
 def _possible(outcome: Outcome, data: Retrospective) -> Outcome:
