@@ -60,7 +60,12 @@ def test_a_newcomer_gets_a_report(folder):
     assert "Ranking by eff-semi" in found.output
     assert "Report: out.html" in found.output
     page = (folder / "out.html").read_text()
-    for words in ("placeholders that `afape init` made up", "No classifier was given", "worst first", "afape compare cells.csv"):
+    for words in (
+        "placeholders that `afape init` made up",
+        "No classifier was given",
+        "worst first",
+        "afape compare cells.csv",
+    ):
         assert words in page
 
 
@@ -90,12 +95,28 @@ def test_train_then_evaluate_on_rows_nobody_has_seen(folder):
     whole = pd.read_csv(folder / "cells.csv")
     assert len(rest) == round(0.4 * len(whole))
     found = run(
-        "evaluate", "tree.rest.csv", "-p", "cells.toml", "--policy", "tree.afape", "--classifier", "tree.classifier.afape", *QUICK
+        "evaluate",
+        "tree.rest.csv",
+        "-p",
+        "cells.toml",
+        "--policy",
+        "tree.afape",
+        "--classifier",
+        "tree.classifier.afape",
+        *QUICK,
     )
     assert "came with the command" in found.output
     assert "trained on" not in found.stderr
     found = run(
-        "evaluate", "cells.csv", "-p", "cells.toml", "--policy", "tree.afape", "--classifier", "tree.classifier.afape", *QUICK
+        "evaluate",
+        "cells.csv",
+        "-p",
+        "cells.toml",
+        "--policy",
+        "tree.afape",
+        "--classifier",
+        "tree.classifier.afape",
+        *QUICK,
     )
     assert re.search(r"Warning: .*trained on", found.stderr)  # its own rows are among these
 
@@ -174,7 +195,10 @@ def test_data_and_problem_that_do_not_fit(folder):
     text = (folder / "cells.toml").read_text()
     (folder / "odd.toml").write_text(text.replace('"mean texture"', '"mean textur"'))
     told = run("check", "cells.csv", "-p", "odd.toml", code=2).stderr
-    assert re.search(r"odd.toml, line \d+: the data have no column 'mean textur'. Did you mean 'mean texture'", " ".join(told.split()))
+    assert re.search(
+        r"odd.toml, line \d+: the data have no column 'mean textur'. Did you mean 'mean texture'",
+        " ".join(told.split()),
+    )
 
 
 def test_check_ends_with_1_where_records_contradict(folder):

@@ -65,7 +65,10 @@ def test_a_file_says_what_the_objects_would(tmp_path):
 
 
 def test_a_table_of_costs_is_aligned_by_label(tmp_path):
-    text = GOOD.replace("misclassification_cost = 500\n", "") + "[misclassification_cost]\n1 = { 0 = 500 }\n0 = { 1 = 20 }\n"
+    text = (
+        GOOD.replace("misclassification_cost = 500\n", "")
+        + "[misclassification_cost]\n1 = { 0 = 500 }\n0 = { 1 = 20 }\n"
+    )
     data = read_problem(written(tmp_path, text)).records(frame())
     assert data.costs.tolist() == [[0, 20], [500, 0]]
 
@@ -149,7 +152,9 @@ def test_no_file_says_how_to_get_one(tmp_path):
 
 KEYS = st.text(string.ascii_letters + string.digits + "_-", min_size=1, max_size=6)
 ODD = st.text(st.characters(blacklist_categories=["Cs", "Cc"], blacklist_characters='"\\\x7f'), min_size=1, max_size=8)
-SCALARS = st.one_of(st.integers(-99, 99).map(str), st.booleans().map(lambda b: str(b).lower()), ODD.map(lambda t: f'"{t}"'))
+SCALARS = st.one_of(
+    st.integers(-99, 99).map(str), st.booleans().map(lambda b: str(b).lower()), ODD.map(lambda t: f'"{t}"')
+)
 
 
 @given(st.dictionaries(KEYS, st.dictionaries(st.one_of(KEYS, ODD), SCALARS, max_size=4), max_size=4), st.integers(0, 3))
@@ -170,7 +175,7 @@ def test_positions_are_those_of_the_keys(tables, gap):
 
 
 def test_positions_in_strings_of_several_lines():
-    text = "a = '''\nb = 1\n'''\nc = \"\"\"\n\\\"\"\" d = 2\n\"\"\"\n[[e]]\nf = {g = 1, h = [1,\n2]}\n[[e]]\n"
+    text = 'a = \'\'\'\nb = 1\n\'\'\'\nc = """\n\\""" d = 2\n"""\n[[e]]\nf = {g = 1, h = [1,\n2]}\n[[e]]\n'
     found = positions_in(text)
     assert found[("a",)] == 1
     assert found[("c",)] == 4
@@ -228,7 +233,7 @@ def test_blanks_are_said_not_guessed(tmp_path):
 def test_a_draft_can_be_used_as_it_is(tmp_path):
     rng = np.random.default_rng(0)
     n = 300
-    table = pd.DataFrame(rng.normal(size=(n, 5)), columns=["age", "cbc hgb", "cbc wbc", "lactate", "$we<ird>\"\\"])
+    table = pd.DataFrame(rng.normal(size=(n, 5)), columns=["age", "cbc hgb", "cbc wbc", "lactate", '$we<ird>"\\'])
     table.loc[rng.random(n) < 0.3, ["cbc hgb", "cbc wbc"]] = np.nan
     table.loc[rng.random(n) < 0.5, "lactate"] = np.nan
     table["sex"] = np.where(rng.random(n) < 0.5, "f", "m")
@@ -243,7 +248,7 @@ def test_a_draft_can_be_used_as_it_is(tmp_path):
     assert said.blanks == ("?",)
     assert said.problem.label == "died"
     assert said.problem.groups == {
-        "always_recorded": ("age", "$we<ird>\"\\", "sex"),
+        "always_recorded": ("age", '$we<ird>"\\', "sex"),
         "cbc": ("cbc hgb", "cbc wbc"),
         "lactate": ("lactate",),
         "town": ("town",),

@@ -60,9 +60,19 @@ def summarize(
         "data": _data(origin.data),
         "assumption": _assumption(found, origin),
         "details": {**_versions(), "seed": origin.seed, **(details or {})},
-        **{k: v for k, v in found.to_dict().items() if k in ("ranking", "differences", "reason")},
+        **_standing(found),
     }
     return content
+
+
+def _standing(found: Comparison) -> dict[str, Any]:
+    """Ranking and differences, or why there are none."""
+    said = found.to_dict()
+    return {
+        "ranking": said.get("ranking", []),
+        "differences": said.get("differences", []),
+        "reason": said.get("reason", ""),
+    }
 
 
 def origin_of(found: Comparison) -> Origin:
