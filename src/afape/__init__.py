@@ -12,7 +12,8 @@ if TYPE_CHECKING:
     from .data import Problem, Retrospective, merge_columns
     from .diagnostics import MissingnessCheck, Support
     from .estimators import Bounds, Estimate
-    from .evaluation import evaluate, true_cost
+    from .evaluation import evaluate, true_cost, true_parts
+    from .frontier import Frontier
     from .imputation import ChainedImputer, Imputer
     from .missingness import MAR, MCAR, MNAR, Identification, MGraph
     from .notices import (
@@ -36,6 +37,9 @@ if TYPE_CHECKING:
     )
     from .nuisance import KnownPropensity, KnownValues, LearnedPropensity, LearnedValues, ValueRegressor
     from .optimisation import Optimisation, optimize
+    from .outcomes import brier, log_loss, score
+    from .parts import Parts
+    from .price_plane import PricePlane
     from .result import Evaluation, NotEstimableError
     from .sensitivity_analysis import Sensitivity, Tipping, sensitivity
     from .simulation import GraphMechanism, IndependentMechanism, LogisticMechanism
@@ -68,6 +72,7 @@ __all__ = [
     "Evaluation",
     "FarValuesWarning",
     "FixedOrder",
+    "Frontier",
     "GraphMechanism",
     "HeavyWeightsWarning",
     "Identification",
@@ -86,7 +91,9 @@ __all__ = [
     "NotEstimableError",
     "Optimisation",
     "PartialGroupWarning",
+    "Parts",
     "Policy",
+    "PricePlane",
     "Problem",
     "PropensityFitWarning",
     "RandomSubset",
@@ -102,18 +109,22 @@ __all__ = [
     "ValueFallbackWarning",
     "ValueRegressor",
     "WalkOptions",
+    "brier",
     "check_missingness",
     "check_support",
     "compare",
     "compare_training",
     "evaluate",
     "load",
+    "log_loss",
     "merge_columns",
     "optimize",
     "save",
+    "score",
     "sensitivity",
     "training_weights",
     "true_cost",
+    "true_parts",
 ]
 
 # Names are looked up when first used: importing scikit-learn takes a second, and ``afape --help`` should not wait for it.
@@ -126,7 +137,8 @@ _HOMES = {
     ".check": "check_missingness check_support",
     ".diagnostics": "MissingnessCheck Support",
     ".estimators": "Bounds Estimate",
-    ".evaluation": "evaluate true_cost",
+    ".evaluation": "evaluate true_cost true_parts",
+    ".frontier": "Frontier",
     ".imputation": "ChainedImputer Imputer",
     ".missingness": "MAR MCAR MNAR Identification MGraph",
     ".notices": "AfapeWarning AssumptionWarning BalanceWarning BlankTextWarning ClippedWeightsWarning DroppedRowsWarning "
@@ -136,6 +148,9 @@ _HOMES = {
     "UnrecordedColumnWarning InterruptedBootstrapWarning ValueFallbackWarning",
     ".nuisance": "KnownPropensity KnownValues LearnedPropensity LearnedValues ValueRegressor",
     ".optimisation": "Optimisation optimize",
+    ".outcomes": "brier log_loss score",
+    ".parts": "Parts",
+    ".price_plane": "PricePlane",
     ".result": "Evaluation NotEstimableError",
     ".sensitivity_analysis": "Sensitivity Tipping sensitivity",
     ".simulation": "GraphMechanism IndependentMechanism LogisticMechanism",
