@@ -6,17 +6,18 @@ from collections.abc import Iterator, Mapping
 from dataclasses import replace
 
 import numpy as np
+from scipy.sparse import csr_array
 
 from .agents.policy import Policy
 from .arrays import Bools, Floats, Ints, units_of
-from .estimators.weighted import Flows
+from .estimators.weighted import Flows, state_parts
 from .imputation import Components, Known, StateCosts, TooManySetsError, components_of
 from .missingness import Conditioning
 from .nuisance.fitted import ViewKey
 from .nuisance.weights import View
 from .nuisance.worst_case import Endings
 from .plan import Plan
-from .walk import Ground, Tables, WalkTable, walk
+from .walk import Ground, PartColumns, Tables, WalkTable, walk
 
 __all__ = ["policy_components"]
 
@@ -87,9 +88,15 @@ def _costs(plan: Plan, policy: Policy, known: Known, view: View, ends: list[Endi
             columns += [flows.price("before")[every_line], flows.cost[every_line]]
         return every_line, np.column_stack(columns), np.arange(len(every_line)) >= len(lines)
 
+    columns = PartColumns.of(data, len(plan.outcomes), ends[0] is not None)
+
+    def parts(table: WalkTable, lines: Ints) -> csr_array:
+        flows = Flows(table, prices, None if ends[0] is None else ends[0].of(table))
+        return state_parts(table, flows, columns)[lines]
+
     def run(rows: Ints, values: Floats) -> Iterator[WalkTable]:
-        ground = Ground.everything(data.take(rows), values, policy, plan.classifier)
+        ground = Ground.everything(data.take(rows), values, policy, plan.classifier, plan.outcomes)
         for table in walk(ground, None, plan.walk, plan.walk_seed, plan.n_jobs):
             yield replace(table, row=rows[table.row])
 
-    return StateCosts(of, run)
+    return StateCosts(of, run, parts)

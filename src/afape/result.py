@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from importlib import import_module
 from pathlib import Path
@@ -18,11 +19,17 @@ from .diagnostics.support import Support
 from .diagnostics.words import percent
 from .estimators import TARGETS, Bounds, Choice, Estimate, Outcome
 from .estimators.catalogue import ranked
+from .estimators.joint import paired_differences
 from .estimators.mi import ImputationCheck
+from .metrics import metric_table, metrics_of
+from .parts import Parts, PartSums, Tariff
+from .price_plane import PricePlane, price_plane_of
+from .walk import PartColumns
 
-__all__ = ["Evaluation", "NotEstimableError", "plain_records"]
+__all__ = ["Evaluation", "NotEstimableError", "part_sums", "plain_records", "repriced"]
 
 
+_NO_COLUMNS = PartColumns(np.zeros(0, dtype=np.intp), 0, 0, 0, np.zeros(0, dtype=np.intp))
 _NUMBERS = ["estimate", "std_error", "bound_lower", "bound_upper", "lower", "upper", "normalizer"]
 
 
@@ -64,6 +71,8 @@ class Evaluation:
         One line per group whose recording was learned: the form of the model, ``gain`` (log-likelihood per row above the
         linear form, on rows not learned from), and its calibration on these rows: ``calibration_slope``, 1 where it is
         calibrated, and ``calibration_gap``, the largest difference of recorded share and mean probability in ten bins.
+    subgroups : mapping
+        Level -> `Evaluation` of the rows of that level, where ``by`` was given.
     paths : Paths
         Shares of runs by the sets of groups that they acquire, and by what they acquire next.
     """
@@ -77,6 +86,8 @@ class Evaluation:
     assumption: tuple[str, ...] = ()
     choices: tuple[Choice, ...] = ()  # method and propensity of every estimator
     propensity: pd.DataFrame = field(default_factory=pd.DataFrame)
+    tariff: Tariff | None = None  # prices and costs
+    subgroups: Mapping[str, Evaluation] = field(default_factory=dict)
     paths: Paths = NO_PATHS
     origin: Origin | None = field(default=None, repr=False)
 
@@ -100,7 +111,7 @@ class Evaluation:
         """
         lines = []
         for name, outcome in self.outcomes.items():
-            for target in TARGETS:
+            for target in self.targets:
                 estimate = outcome.estimates.get(target)
                 low, high = (np.nan, np.nan) if estimate is None else estimate.interval(self.confidence)
                 lines.append(
@@ -122,6 +133,93 @@ class Evaluation:
                     }
                 )
         return pd.DataFrame(lines)
+
+    @property
+    def targets(self) -> tuple[str, ...]:
+        """Names of what is estimated: costs, then outcomes of the user's own."""
+        return TARGETS if self.tariff is None else self.tariff.targets
+
+    @property
+    def best_estimator(self) -> str:
+        """The first of the ranking that has an answer: what `parts` and `metrics` use by default."""
+        names = [c.name for method in ranked() for c in self.choices if c.method is method]
+        here = [name for name in names if name in self and self.outcomes[name].parts is not None]
+        points = [name for name in here if not isinstance(self[name]["total"], Bounds)]
+        if not here:
+            raise NotEstimableError(
+                f"None of {names or list(self.outcomes)} has an answer; see the table for the reasons."
+            )
+        return (points or here)[0]
+
+    def parts(self, estimator: str | None = None) -> Parts:
+        """What the costs are made of: how often each group is acquired, and whom the policy classifies as what.
+
+        Parameters
+        ----------
+        estimator : str, optional
+            Default: `best_estimator`.
+        """
+        name = estimator or self.best_estimator
+        self[name]  # says why there is none
+        sums = part_sums(self.outcomes[name])
+        if sums.linear is None or self.tariff is None:
+            raise NotEstimableError(f"{name!r} has no parts: {sums.reason}.")
+        return Parts(name, sums, self.tariff, self.confidence)
+
+    def metrics(self, estimator: str | None = None) -> pd.DataFrame:
+        """Sensitivity, specificity, predictive values, accuracy, balanced accuracy, with intervals by the delta method.
+
+        One line per metric: of the second class where there are two, of every class against the others where there are
+        more. Intervals are symmetric on the logit scale, so that they stay within 0 and 1. ``note`` says why a
+        metric has no estimate.
+        """
+        return metric_table(metrics_of(self.parts(estimator)), self.confidence)
+
+    def reprice(self, costs: Any = None, misclassification_cost: Any = None) -> Evaluation:
+        """The same policy, with other prices and other costs of errors: estimates, intervals and all, at once.
+
+        It is the cost of what *this* policy does. A policy that would act differently under other prices has to be evaluated
+        anew. What was chosen for the costs stays chosen: the mixture of ``eff-semi``, the penalties of action values.
+
+        Parameters
+        ----------
+        costs : mapping, optional
+            Price of every group that has one; default as they are.
+        misclassification_cost : float or array (K, K), optional
+            Cost of errors, as of `Problem`; default as it is.
+        """
+        if self.tariff is None:
+            raise NotEstimableError("This evaluation has no parts to price.")
+        tariff = self.tariff.repriced(costs, misclassification_cost)
+        return replace(
+            self,
+            outcomes={name: repriced(outcome, tariff) for name, outcome in self.outcomes.items()},
+            tariff=tariff,
+            subgroups={level: e.reprice(costs, misclassification_cost) for level, e in self.subgroups.items()},
+        )
+
+    def price_plane(
+        self, prices: Mapping[str, tuple[float, float]], estimator: str | None = None, points: int = 41
+    ) -> PricePlane:
+        """Total cost of this policy, where one or two prices vary; see `Comparison.price_plane`, which compares policies."""
+        parts = self.parts(estimator)
+        if parts.sums.columns.open:
+            raise NotEstimableError(f"{parts.estimator!r} has only bounds, and no single total, for these prices.")
+        return price_plane_of({self.policy: parts}, prices, points, self.confidence)
+
+    def subgroup_differences(self, estimator: str | None = None, target: str = "total") -> pd.DataFrame:
+        """Differences between subgroups, with intervals that hold for all pairs at once.
+
+        Subgroups for which the estimator has no answer, or only bounds, are left out.
+        """
+        if not self.subgroups:
+            raise ValueError("There are no subgroups: call evaluate with by=..., a recorded column or an array.")
+        if target not in self.targets:
+            raise ValueError(f"'target' must be one of {list(self.targets)}, but is {target!r}.")
+        name = estimator or self.best_estimator
+        found = {level: e[name][target] for level, e in self.subgroups.items() if name in e}
+        points = {level: e for level, e in found.items() if not isinstance(e, Bounds) and np.isfinite(e.std_error)}
+        return paired_differences(points, self.confidence, "subgroups", "subgroup")
 
     def imputation_check(self, target: str = "total") -> ImputationCheck:
         """The difference between the best estimate that does not rest on an imputation model and `mi`, with its error.
@@ -196,6 +294,24 @@ class Evaluation:
         from html import escape
 
         return f"<p>{escape(self._heading())}</p>{self._shown().to_html(index=False, border=0)}"
+
+
+def part_sums(outcome: Outcome) -> PartSums:
+    """Parts of an outcome, with the reason where there are none."""
+    if outcome.columns is None:
+        return PartSums(None, _NO_COLUMNS, reason=outcome.reason or "it was made without them")
+    why = "" if outcome.parts is not None else "known action values have the costs alone; give KnownValues its 'parts'"
+    return PartSums(outcome.parts, outcome.columns, outcome.unsupported, why)
+
+
+def repriced(outcome: Outcome, tariff: Tariff) -> Outcome:
+    """The outcome with all its targets made of its parts."""
+    if outcome.reason:
+        return outcome
+    sums = part_sums(outcome)
+    if sums.linear is None:
+        return replace(outcome, estimates={}, reason=f"no other prices: {sums.reason}")
+    return replace(outcome, estimates={target: tariff.estimate(sums, target) for target in tariff.targets})
 
 
 def _note(outcome: Outcome) -> str:

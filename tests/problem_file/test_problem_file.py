@@ -135,7 +135,7 @@ def test_a_file_that_does_not_fit_the_data(tmp_path):
         said.records(frame().rename(columns={"hgb": "hgbb"}))
     with pytest.raises(ProblemFileError, match=r"line 4: .* no column 'patient'"):
         said.records(frame().drop(columns="patient"))
-    with pytest.raises(ProblemFileError, match="does not fit the data: .*at least two classes"):
+    with pytest.raises(ProblemFileError, match=r"does not fit the data: .*at least two classes"):
         said.records(frame().assign(died=1))
     gaps = frame()
     gaps.loc[0, "age"] = np.nan
@@ -194,9 +194,9 @@ def test_tables_are_what_their_ending_says(tmp_path):
     (tmp_path / "b.csv").write_bytes((tmp_path / "a.parquet").read_bytes())
     (tmp_path / "b.parquet").write_bytes((tmp_path / "a.csv").read_bytes())
     pd.testing.assert_frame_equal(read_table(tmp_path / "a.csv"), read_table(tmp_path / "a.parquet"))
-    with pytest.raises(TableError, match="ends in '.csv', but is a Parquet file"):
+    with pytest.raises(TableError, match=r"ends in '\.csv', but is a Parquet file"):
         read_table(tmp_path / "b.csv")
-    with pytest.raises(TableError, match="ends in '.parquet', but is no Parquet file"):
+    with pytest.raises(TableError, match=r"ends in '\.parquet', but is no Parquet file"):
         read_table(tmp_path / "b.parquet")
     for name, content, message in [
         ("c.csv", b"", "is empty"),
