@@ -89,6 +89,96 @@ def test_tables_can_be_sorted(browser, page):
     assert browser.run(by_name) == ["doubtful", "everything", "nothing"]
 
 
+SET = """
+const [values] = arguments;
+for (const input of document.querySelectorAll('#price-form input')) {
+  const name = input.closest('label').querySelector('span').textContent;
+  if (name in values) input.value = values[name];
+}
+document.querySelector('#price-form input').dispatchEvent(new Event('input', {bubbles: true}));
+"""
+SHOWN = """
+return Object.fromEntries(Array.from(document.querySelectorAll('#cost-table tbody tr')).map(row => [
+  row.querySelector('th').textContent,
+  Object.fromEntries(Array.from(row.querySelectorAll('[data-target]')).map(c => [c.dataset.target,
+    c.dataset.value === undefined ? c.textContent : parseFloat(c.dataset.value)]))]));
+"""
+MISSED, ALARM = "“no” predicted where “yes” is true", "“yes” predicted where “no” is true"
+PRICES = [
+    ({"cbc": 1.0, "lactate": 2.5}, None),
+    ({"cbc": 0.0, "lactate": 300.0}, {MISSED: 80.0, ALARM: 7.25}),
+    ({"cbc": 26.0, "lactate": 12.0}, {MISSED: 5000.0, ALARM: 0.0}),
+]
+
+
+@pytest.mark.parametrize(("groups", "errors"), PRICES)
+def test_changed_prices_give_what_reprice_gives(browser, comparison, page, groups, errors):
+    """Totals, parts, intervals, differences and ranks: the same in the browser and in Python."""
+    browser.open(page)
+    browser.run(SET, {**groups, **(errors or {})})
+    shown = browser.run(SHOWN)
+    matrix = None if errors is None else [[0.0, errors[ALARM]], [errors[MISSED], 0.0]]
+    expected = comparison.reprice(costs=groups, misclassification_cost=matrix)
+    estimator = comparison.best_estimator
+    for name, evaluation in expected.evaluations.items():
+        for target in ("acquisition", "misclassification", "total"):
+            value = evaluation[estimator][target].value
+            assert shown[name][target] == pytest.approx(value, rel=1e-6, abs=1e-9)
+        total = evaluation[estimator]["total"]
+        assert shown[name]["lower"] == pytest.approx(total.lower, rel=1e-6)
+        assert shown[name]["upper"] == pytest.approx(total.upper, rel=1e-6)
+    ranking = expected.ranking().set_index("policy")
+    for name, line in ranking.iterrows():
+        assert shown[name]["best"] == pytest.approx(line["best"], abs=0.03)  # both are drawn
+        assert shown[name]["rank"] == line["rank_lower"]
+        assert shown[name]["verdict"] == line["verdict"]
+    pairs = browser.run(
+        "return Array.from(document.querySelectorAll('#difference-table tbody tr')).map(r => ['difference', 'lower', 'upper']"
+        ".map(t => parseFloat(r.querySelector(`[data-target=${t}]`).dataset.value)))"
+    )
+    wanted = expected.differences()
+    for line, (difference, lower, upper) in zip(wanted.to_dict("records"), pairs, strict=True):
+        assert difference == pytest.approx(line["difference"], rel=1e-6)
+        half = line["upper"] - line["difference"]
+        assert lower == pytest.approx(line["lower"], abs=0.05 * half)  # the level is drawn, the t law kept
+        assert upper == pytest.approx(line["upper"], abs=0.05 * half)
+    best = ranking["estimate"].idxmin()
+    assert browser.run("return document.querySelector('#answer-text').textContent").startswith(
+        f"At these prices, “{best}”"
+    )
+    assert browser.complaints() == []
+
+
+def test_prices_can_be_set_back_and_refused(browser, page):
+    browser.open(page)
+    before = browser.run("return [document.querySelector('#costs').innerText, document.querySelector('h1').innerText]")
+    browser.run(SET, {"cbc": 100.0})
+    assert browser.run("return document.querySelector('#price-state').textContent").startswith("1 price differs")
+    changed = browser.run("return [document.querySelector('#costs').innerText, document.querySelector('h1').innerText]")
+    assert changed != before
+    browser.run(SET, {"cbc": -3})
+    assert "must be a number" in browser.run("return document.querySelector('#price-state').textContent")
+    assert browser.run("return document.querySelectorAll('[aria-invalid=true]').length") == 1
+    browser.run("document.getElementById('price-reset').click()")
+    back = browser.driver.execute_async_script(
+        "const done = arguments[0]; setTimeout(() => done([document.querySelector('#costs').innerText, "
+        "document.querySelector('h1').innerText]), 50)"
+    )
+    assert back == before
+    browser.run(SET, {"cbc": 26.0})  # the original price is no change
+    assert browser.run("return document.querySelector('#price-state').textContent") == "These are the original prices."
+
+
+def test_fields_follow_after_sorting(browser, comparison, page):
+    browser.open(page)
+    browser.run("document.querySelector('#cost-table thead th:nth-child(4) button').click()")
+    browser.run(SET, {"cbc": 5.0})
+    expected = comparison.reprice(costs={"cbc": 5.0, "lactate": 12.0})
+    shown = browser.run(SHOWN)
+    for name, evaluation in expected.evaluations.items():
+        assert shown[name]["total"] == pytest.approx(evaluation["drl-semi"]["total"].value, rel=1e-6)
+
+
 @pytest.mark.parametrize("size", [DESKTOP, PHONE], ids=["desktop", "phone"])
 def test_no_barrier(browser, page, evil, size):
     for path in (page, evil):

@@ -15,7 +15,7 @@ from ..check import check_missingness
 from ..comparison import Comparison
 from ..data import Retrospective
 from ..estimators import TARGETS, Bounds
-from ..result import Evaluation, Origin
+from ..result import Evaluation, Origin, plain_records
 from ..sensitivity_analysis import Sensitivity
 from .answer import answer_of
 from .strength import strength_of
@@ -107,8 +107,20 @@ def _policy(name: str, evaluation: Evaluation, found: Comparison, estimator: str
         "reason": next((o.reason for n, o in evaluation.outcomes.items() if n == estimator and o.reason), ""),
         **evaluation.to_dict(),
         "support_holds": evaluation.support.holds,
-        "metrics": [],
+        **_doing(evaluation, found, estimator, name),
     }
+
+
+def _doing(evaluation: Evaluation, found: Comparison, estimator: str, name: str) -> dict[str, Any]:
+    """Rates of acquisition and how good the predictions are, where the estimator can tell."""
+    try:
+        own = estimator if estimator in evaluation else evaluation.best_estimator
+        parts, metrics = evaluation.parts(own), evaluation.metrics(own)
+    except (KeyError, ValueError):
+        return {"metrics": [], "rates": [], "counts": []}
+    table = plain_records(parts.table)
+    counts = [line for line in table if line["kind"] == "acquisitions"]
+    return {"metrics": plain_records(metrics), "rates": [t for t in table if t["kind"] == "rate"], "counts": counts}
 
 
 def _cost(estimate: Any, confidence: float) -> dict[str, Any] | None:

@@ -131,12 +131,21 @@
     return [least, paid + largest];
   }
 
+  // Degrees of freedom at prices x: of the influence values themselves where their fourth moments are known.
+  function degrees(policy, variance, x) {
+    if (!policy.moments || !(variance > 0)) return policy.degrees_of_freedom;
+    let fourth = 0;
+    for (const [i, j, k, l, sum] of policy.moments.terms) fourth += x[i] * x[j] * x[k] * x[l] * sum;
+    const squares = variance / policy.moments.scale;
+    return fourth > 0 ? Math.max(squares * squares / fourth, 1) : policy.degrees_of_freedom;
+  }
+
   function estimates(x) {
     const cov = covariance(x), limits = limitsAt(x), tail = 0.5 + confidence / 2;
     return policies.map(function (p, k) {
       let paid = 0, wrong = 0;
       prices.fields.forEach(function (f, i) { if (f.kind === "price") paid += x[i] * p.rates[i]; else wrong += x[i] * p.rates[i]; });
-      const error = Math.sqrt(Math.max(cov[k][k], 0)), half = quantile(tail, p.degrees_of_freedom) * error;
+      const error = Math.sqrt(Math.max(cov[k][k], 0)), half = quantile(tail, degrees(p, cov[k][k], x)) * error;
       const total = paid + wrong;
       return { name: p.name, policy: p.policy, acquisition: paid, misclassification: wrong, total: total, error: error,
                lower: clip(total - half, limits), upper: clip(total + half, limits) };
@@ -190,7 +199,8 @@
     largest.sort(function (u, v) { return u - v; });
     const level = upperTail(largest[Math.min(Math.floor(confidence * largest.length), largest.length - 1)], Infinity);
     pairs.forEach(function (p, i) {
-      const half = p.error > 0 ? quantile(1 - level, prices.pair_degrees[i]) * p.error : 0;
+      const both = x.concat(x.map(function (v) { return -v; }));
+      const half = p.error > 0 ? quantile(1 - level, degrees(prices.pairs[i], p.error * p.error, both)) * p.error : 0;
       p.lower = p.difference - half; p.upper = p.difference + half;
     });
     const ranks = found.map(function (_, k) {
