@@ -22,11 +22,12 @@ from .frontier import Frontier, frontier_of
 from .metrics import metrics_of
 from .missingness import MAR, MCAR, MNAR
 from .parts import Parts
-from .plan import Options, check_progress, check_sendable, make_plan
+from .plan import Options, check_sendable, make_plan
 from .plotting import axes_of
 from .price_plane import PricePlane, price_plane_of
+from .progress import Progress, check_progress
 from .result import Evaluation, NotEstimableError, plain_records
-from .run import Progress, run
+from .run import run
 from .support import SupportThresholds
 
 __all__ = ["Comparison", "compare"]
@@ -298,6 +299,19 @@ class Comparison:
         ax.set_xlabel(f"{target} cost by {estimator}, {100 * self.confidence:g} % intervals")
         return ax
 
+    def _repr_html_(self) -> str:
+        from html import escape
+
+        first = next(iter(self.evaluations.values()))
+        head = f"{len(self.evaluations)} policies on {first.support.n_rows} rows"
+        try:
+            shown = self.ranking().round(4)
+            head += f", total cost by {self.best_estimator}"
+        except ValueError:
+            totals = self.table[self.table["target"] == "total"]
+            shown = totals[["policy", "estimator", "estimate", "bound_lower", "bound_upper", "note"]].round(4)
+        return f"<p>{escape(head)}</p>{shown.to_html(index=False, border=0)}"
+
     def __repr__(self) -> str:
         first = next(iter(self.evaluations.values()))
         head = f"{len(self.evaluations)} policies on {first.support.n_rows} rows"
@@ -363,7 +377,7 @@ def compare(
     thresholds: SupportThresholds | None = None,
     outcomes: Any = None,
     by: Any = None,
-    progress: Progress | None = None,
+    progress: Progress | bool | None = None,
 ) -> Comparison:
     """Evaluate several policies on the same rows.
 

@@ -17,9 +17,10 @@ from .estimators.plain import RunAverage
 from .missingness import MAR, MCAR, MNAR
 from .outcomes import NO_OUTCOMES, OwnOutcomes, check_outcomes
 from .parts import Parts, PartSums, Tariff
-from .plan import Options, check_progress, check_sendable, make_plan, name_of, walk_options
+from .plan import Options, check_sendable, make_plan, name_of, walk_options
+from .progress import Progress, check_progress
 from .result import Evaluation
-from .run import Progress, run
+from .run import run
 from .support import SupportThresholds
 from .walk import Ground, PartColumns, RunCosts, WalkOptions, run_costs
 from .walk import walk as walk_rows
@@ -50,7 +51,7 @@ def evaluate(
     thresholds: SupportThresholds | None = None,
     outcomes: Mapping[str, Callable[..., Any]] | None = None,
     by: Any = None,
-    progress: Progress | None = None,
+    progress: Progress | bool | None = None,
 ) -> Evaluation:
     """Estimate what a policy would cost if it were deployed.
 
@@ -107,8 +108,8 @@ def evaluate(
         as the misclassification cost is. `brier`, `log_loss` and `score` make some of a classifier with ``predict_proba``.
     by : str or array, optional
         A recorded column, or one entry per row: every estimate also for each of its levels, in ``result.subgroups``.
-    progress : callable, optional
-        Called with steps done and steps to do.
+    progress : callable or bool, optional
+        Called with steps done and steps to do. True shows a bar, False none; by default notebooks show one.
 
     Returns
     -------

@@ -290,6 +290,9 @@ class Parts:
         ]
         return {"estimator": self.estimator, "confidence": self.confidence, "parts": records}
 
+    def _repr_html_(self) -> str:
+        return f"<p>Parts by {self.estimator}</p>{self.table.round(4).to_html(index=False, border=0)}"
+
     def __repr__(self) -> str:
         return f"Parts by {self.estimator}\n{self.table.round(4).to_string(index=False)}"
 

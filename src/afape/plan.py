@@ -346,12 +346,6 @@ def _imputations(options: Options, data: Retrospective, choices: list[Choice], s
     return Imputations(data, options.imputer, n_imputations, seed)
 
 
-def check_progress(progress: Any) -> None:
-    """Refuse what cannot be told of progress."""
-    if progress is not None and not callable(progress):
-        raise TypeError(f"'progress' must be a function of steps done and steps to do, but is {progress!r}.")
-
-
 def check_sendable(n_jobs: int | None, **things: Any) -> None:
     """Refuse, before any work, what cannot be sent to other processes."""
     if n_jobs in (None, 1):

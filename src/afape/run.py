@@ -48,6 +48,7 @@ from .nuisance.values.models import LearnedValues
 from .nuisance.weights import Propensities, Shared, View
 from .parts import Tariff
 from .plan import Plan, name_of
+from .progress import Progress, told_by
 from .result import Evaluation, Origin, part_sums
 from .support import SupportMap, SupportSearch
 from .walk import Ground, Tables, TableStore, WalkTable, run_costs, walk
@@ -65,15 +66,18 @@ __all__ = [
     "walk_policies",
 ]
 
-Progress = Callable[[int, int], None]
-
 _PROBE_ROWS = 256  # rows by whose sets the form of the propensity is chosen
 _MOST_WANTED = 20_000  # sets whose support is searched for
 _OFF, _FAR_OFF = 0.1, 0.3  # distance of a mean weight from 1 that is told: beyond chance, and in any case
 
 
-def run(plan: Plan, policies: Mapping[str, Policy], progress: Progress | None = None) -> dict[str, Evaluation]:
+def run(plan: Plan, policies: Mapping[str, Policy], progress: Progress | bool | None = None) -> dict[str, Evaluation]:
     """Evaluate policies that know the problem, on the same rows; each as if it were alone, but models are shared."""
+    with told_by(progress) as told:
+        return _run(plan, policies, told)
+
+
+def _run(plan: Plan, policies: Mapping[str, Policy], progress: Progress | None) -> dict[str, Evaluation]:
     steps = Steps(progress, len(policies) * _steps_of(plan))
     _draw_imputations(plan)
     walked = walk_policies(plan, policies, steps.walked)

@@ -237,6 +237,12 @@ class MissingnessCheck:
             "advice": list(self.advice),
         }
 
+    def _repr_html_(self) -> str:
+        from html import escape
+
+        words = "".join(f"<p>{escape(text)}</p>" for text in repr(self).splitlines())
+        return words + self.table.drop(columns="words").round(4).to_html(index=False, border=0)
+
     def __repr__(self) -> str:
         tested, rejected = int(self.table["p_value"].notna().sum()), len(self.rejected)
         head = f"{self.assumption}: {tested} implications tested, {rejected} rejected at level {self.level:g}"

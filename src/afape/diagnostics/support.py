@@ -129,6 +129,13 @@ class Support:
         head = f"Support: {len(self.sets)} sets wanted, {100 * self.unsupported:.2g} % of runs unsupported, {walk}"
         return (head, *(f"! {text}" for text in (*self.warnings, *self.heavy)), *(f"> {text}" for text in self.advice))
 
+    def _repr_html_(self) -> str:
+        from html import escape
+
+        words = "".join(f"<p>{escape(text)}</p>" for text in self.words)
+        frames = (self.views, self.groups, self.sets.head(12))
+        return words + "".join(f.round(4).to_html(index=False, border=0) for f in frames if len(f))
+
     def __repr__(self) -> str:
         parts = list(self.words)
         frames = (
