@@ -12,7 +12,7 @@ from afape.cli import app
 
 ROOT = Path(__file__).parents[1]
 STUDIES = ["coverage", "bootstrap", "correction", "robustness", "values"]
-COMMANDS = [["demo"], *(["study", name] for name in STUDIES)]
+COMMANDS = [["demo"], ["init"], ["check"], ["evaluate"], ["compare"], ["train"], *(["study", name] for name in STUDIES)]
 
 
 @pytest.mark.parametrize("command", COMMANDS, ids=" ".join)
