@@ -9,6 +9,7 @@ import signal
 import subprocess
 import sys
 import time
+from pathlib import Path
 
 import numpy as np
 import pandas as pd
@@ -130,6 +131,33 @@ def test_policies_of_every_kind(folder):
     arguments = [a for p in ("rules.txt", "guideline:worst", "mine:agent", "random:0.2") for a in ("--policy", p)]
     found = run("compare", "cells.csv", "-p", "cells.toml", *arguments, "--classifier", "mine:judge", "--json", *QUICK)
     assert list(json.loads(found.stdout)["evaluations"]) == ["rules", "guideline:worst", "mine:agent", "random:0.2"]
+
+
+@pytest.mark.slow
+def test_a_newcomer_with_census_data(tmp_path, monkeypatch):
+    """A real table that nobody tuned for, in the folder that AFAPE_DATA names."""
+    source = Path(os.environ.get("AFAPE_DATA", "")) / "income.csv"
+    if not os.environ.get("AFAPE_DATA") or not source.exists():
+        pytest.skip("AFAPE_DATA names no folder with income.csv")
+    monkeypatch.chdir(tmp_path)
+    with source.open() as lines:
+        Path("income.csv").write_text("".join(line for _, line in zip(range(4001), lines, strict=False)))
+    run("init", "income.csv")
+    assert 'blanks = ["?"]' in Path("income.toml").read_text()
+    run(
+        "check", "income.csv", "--problem", "income.toml", "--policy", "all", code=1
+    )  # the label predicts what is missing
+    arguments = ["--policy", "none", "--policy", "all", "--estimators", "blocking,drl-semi", "--report", "out.html"]
+    found = run("compare", "income.csv", "--problem", "income.toml", *arguments)
+    assert "Report: out.html" in found.output
+    assert "native-country" in Path("out.html").read_text()
+
+
+def test_large_data_leave_the_slow_estimator_out(folder, monkeypatch):
+    monkeypatch.setattr("afape.commands.judging._MANY_VALUES", 100)
+    found = run("evaluate", "cells.csv", "-p", "cells.toml", "--policy", "none", "--no-sensitivity")
+    assert "eff-semi was left out" in found.output
+    assert "drl-semi" in found.output
 
 
 BAD = {

@@ -10,12 +10,14 @@ from .screen import Screen, check_writable
 
 if TYPE_CHECKING:
     from ..comparison import Comparison
+    from ..data import Retrospective
     from ..problem_file import ProblemFile
     from ..sensitivity_analysis import Sensitivity
 
 __all__ = ["Asked", "Judged", "judge", "print_costs"]
 
 _QUICK = ("imp-mean", "blocking", "cc", "ipw-miss", "ipw-semi", "dm-semi", "drl-semi", "eff-semi")
+_MANY_VALUES = 500_000  # rows times columns, beyond which eff-semi takes more than about a minute
 _LAMBDAS = (1.0, 1.1, 1.25, 1.5, 2.0, 3.0)
 
 
@@ -94,12 +96,13 @@ def judge(asked: Asked, screen: Screen) -> Judged:
         tell("training the classifier", 0, 0)
         who = classifier_for(asked.classifier, records, asked.train_share, asked.seed, asked.allow_pickle)
         tell("evaluating", 0, 0)
+        names, left_out = _estimators(asked.estimators, said.missingness, who.data)
         comparison = compare(
             who.data,
             policies,
             who.classifier,
             missingness=said.missingness,
-            estimators=_estimators(asked.estimators, said.missingness),
+            estimators=names,
             bootstrap=asked.bootstrap,
             confidence=asked.confidence,
             random_state=asked.seed,
@@ -107,22 +110,25 @@ def judge(asked: Asked, screen: Screen) -> Judged:
             progress=lambda done, todo: tell("evaluating", done, todo),
         )
         strength = _sensitivity(asked, policies, who, said, tell) if asked.sensitivity and asked.report else None
-        found = Judged(comparison, said, who.words, strength)
+        found = Judged(comparison, said, " ".join(t for t in (who.words, left_out) if t), strength)
         if asked.report is not None:
             tell("writing the report", 0, 0)
             _write(asked, found, screen)
     return found
 
 
-def _estimators(text: str | None, missingness: Any) -> list[str] | None:
-    """Names asked for; by default all but `mi`, which takes longer than the rest together."""
+def _estimators(text: str | None, missingness: Any, data: Retrospective) -> tuple[list[str] | None, str]:
+    """Names asked for, and what was left out: by default `mi`, and `eff-semi` where it would take many minutes."""
     from ..missingness import MNAR
 
     if text == "all" or (text is None and isinstance(missingness, MNAR)):
-        return None
-    if text is None:
-        return list(_QUICK)
-    return [name.strip() for name in text.split(",") if name.strip()]
+        return None, ""
+    if text is not None:
+        return [name.strip() for name in text.split(",") if name.strip()], ""
+    if data.values.size <= _MANY_VALUES:
+        return list(_QUICK), ""
+    words = f"eff-semi was left out, which takes long on {data.values.size:,} values; --estimators all adds it."
+    return [name for name in _QUICK if name != "eff-semi"], words
 
 
 def _sensitivity(asked: Asked, policies: dict[str, Any], who: Any, said: ProblemFile, tell: Any) -> Sensitivity | None:

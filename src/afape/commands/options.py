@@ -45,7 +45,9 @@ TrainShare = Annotated[
 Estimators = Annotated[
     str | None,
     typer.Option(
-        "--estimators", help="Names, separated by commas, or 'all', which adds mi and takes longer.", show_default=False
+        "--estimators",
+        help="Names, separated by commas, or 'all', which adds mi (and eff-semi on large data) and takes longer.",
+        show_default=False,
     ),
 ]
 Report = Annotated[
