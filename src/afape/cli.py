@@ -105,6 +105,30 @@ def efficiency(
     console.print(f"Written to {out}: README.md, summary.csv")
 
 
+@study.command()
+def outcomes(draws: Draws = 1000, rows: Rows = 2000, jobs: Jobs = 1, out: Out = Path("studies/outcomes")) -> None:
+    """Count how often intervals of rates, sensitivity, predictive values, Brier score and AUC contain the truth."""
+    console = Console()
+    with _bar(console) as tell:
+        tell("loading", 0, 1)
+        from .experiments.outcomes import outcomes_study
+        from .experiments.study import OtherStudyError
+
+        try:
+            summary = outcomes_study(
+                out,
+                n_draws=draws,
+                n_rows=rows,
+                n_jobs=jobs,
+                progress=lambda done, todo: tell("batches", done, todo),
+            )
+        except (OSError, OtherStudyError) as error:
+            raise typer.BadParameter(f"'--out' cannot be used: {error}") from error
+    shown = summary[["quantity", "truth", "bias", "mean_std_error", "coverage"]]
+    console.print(shown.to_string(index=False, float_format="{:.4g}".format), soft_wrap=True)
+    console.print(f"Written to {out}: README.md, summary.csv")
+
+
 def _study(name: str, out: Path, **arguments: int) -> None:
     console = Console()
     with _bar(console) as tell:

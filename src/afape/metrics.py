@@ -8,10 +8,10 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
-from scipy.special import expit, logit, stdtrit
 
 from .arrays import Floats
 from .estimators import Estimate
+from .estimators.proportion import logit_interval
 from .parts import Parts
 
 __all__ = ["Metric", "metric_table", "metrics_of"]
@@ -45,13 +45,10 @@ class Metric:
         """
         if self.estimate is None:
             return float("nan"), float("nan"), self.note
-        value, error = self.estimate.value, self.estimate.std_error
-        if not 0 < value < 1:
+        if not 0 < self.estimate.value < 1:
             words = "an estimate of 0 or 1 has no interval on the logit scale"
             return float("nan"), float("nan"), "; ".join(text for text in (self.note, words) if text)
-        half = float(stdtrit(self.estimate.degrees_of_freedom, 0.5 + confidence / 2)) * error / (value * (1 - value))
-        centre = float(logit(value))
-        return float(expit(centre - half)), float(expit(centre + half)), self.note
+        return (*logit_interval(self.estimate, confidence), self.note)
 
 
 def metrics_of(parts: Parts) -> list[Metric]:

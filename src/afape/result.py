@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from .calibration import Calibration, calibration_of
 from .data import Retrospective
 from .diagnostics.paths import NO_PATHS, Paths
 from .diagnostics.plain import plain_records
@@ -19,9 +20,13 @@ from .diagnostics.support import Support
 from .diagnostics.words import percent
 from .estimators import TARGETS, Bounds, Choice, Estimate, Outcome
 from .estimators.catalogue import ranked
+from .estimators.final_scores import FinalScores
 from .estimators.joint import paired_differences
 from .estimators.mi import ImputationCheck
+from .estimators.proportion import Proportion
 from .metrics import metric_table, metrics_of
+from .nuisance.fitted import Evidence
+from .outcomes import Scored
 from .parts import Parts, PartSums, Tariff
 from .price_plane import PricePlane, price_plane_of
 from .walk import PartColumns
@@ -88,6 +93,7 @@ class Evaluation:
     propensity: pd.DataFrame = field(default_factory=pd.DataFrame)
     tariff: Tariff | None = None  # prices and costs
     subgroups: Mapping[str, Evaluation] = field(default_factory=dict)
+    weighted: Evidence | None = None  # weighted stops, kept where there are outcomes of the user's own
     paths: Paths = NO_PATHS
     origin: Origin | None = field(default=None, repr=False)
 
@@ -206,6 +212,59 @@ class Evaluation:
         if parts.sums.columns.open:
             raise NotEstimableError(f"{parts.estimator!r} has only bounds, and no single total, for these prices.")
         return price_plane_of({self.policy: parts}, prices, points, self.confidence)
+
+    def auc(self, score: str | None = None, label: Any = None) -> Proportion:
+        """Area under the ROC curve of the score with which a run ends, from pairs weighted by one over their propensities.
+
+        Parameters
+        ----------
+        score : str, optional
+            Name of the outcome that is the score; default the first made by `afape.score`.
+        label : optional
+            The class to tell from the others; default the one whose score it is.
+        """
+        return self._scores(score, label)[0].auc()
+
+    def calibration(self, score: str | None = None, label: Any = None, bins: Any = 10) -> Calibration:
+        """Observed share of a class against the predicted one, in deployment, from weighted stops.
+
+        Parameters
+        ----------
+        score, label
+            As of `auc`.
+        bins : int or sequence of float
+            How many ranges of equal width between 0 and 1, or their ends.
+        """
+        scores, name, label = self._scores(score, label)
+        return calibration_of(scores, bins, name, label)
+
+    def _scores(self, score: str | None, label: Any) -> tuple[FinalScores, str, Any]:
+        tariff = self.tariff
+        own = {} if tariff is None else dict(tariff.own.functions)
+        made = [name for name, f in own.items() if isinstance(f, Scored) and f.label is not None]
+        if (
+            tariff is None
+            or self.weighted is None
+            or (score is None and not made)
+            or (score is not None and score not in own)
+        ):
+            raise ValueError(
+                "'score' must name an outcome that is a score, such as outcomes={'risk': afape.score(classifier)} in evaluate, "
+                f"but is {score!r}. Here are {list(own)}."
+            )
+        name = made[0] if score is None else score
+        code = getattr(own[name], "label", None)
+        if label is not None:
+            if label not in tariff.classes:
+                raise ValueError(f"'label' must be one of the classes {list(tariff.classes)}, but is {label!r}.")
+            code = tariff.classes.index(label)
+        if code is None or code >= len(tariff.classes):
+            raise ValueError(f"'label' must say which of the classes {list(tariff.classes)} {name!r} is the score of.")
+        rows = self.weighted.data.identity
+        found = FinalScores(self.weighted, list(own).index(name), code, rows, self.confidence)
+        if found.reason:
+            raise NotEstimableError(f"The final score cannot be judged: {found.reason}.")
+        return found, name, tariff.classes[code]
 
     def subgroup_differences(self, estimator: str | None = None, target: str = "total") -> pd.DataFrame:
         """Differences between subgroups, with intervals that hold for all pairs at once.

@@ -39,7 +39,7 @@ from .notices import (
     ValueFallbackWarning,
     warn,
 )
-from .nuisance.fitted import Fitted, ViewKey
+from .nuisance.fitted import Evidence, Fitted, ViewKey
 from .nuisance.propensity.factor import NotLearnableError
 from .nuisance.propensity.known import BoundKnownPropensity
 from .nuisance.propensity.learned import BoundPropensity
@@ -327,8 +327,22 @@ def _evaluate(
     whole = Evaluation(outcomes, support, name, judge, assumed, plan.confidence, notes, tuple(choices), forms, tariff)
     origin = Origin(plan.data, plan.missingness, policy, plan.classifier, plan.seed)
     whole = replace(whole, paths=paths_of(plan.data, walked.tables, views.semi), origin=origin)
+    if len(plan.outcomes):
+        whole = replace(whole, weighted=_weighted_stops(populations[""], views))
     weighs = [c.name for c in choices if _weighs_states(c)]
-    return replace(whole, subgroups={level: _subgroup(whole, plan, level, o, weighs) for level, o in found.items()})
+    subgroups = {}
+    for level, part in found.items():
+        subgroups[level] = _subgroup(whole, plan, level, part, weighs)
+        if len(plan.outcomes):
+            subgroups[level] = replace(subgroups[level], weighted=_weighted_stops(populations[level], views))
+    return replace(whole, subgroups=subgroups)
+
+
+def _weighted_stops(fitted: Fitted, views: Views) -> Evidence:
+    """The walk and its weights, without all that was learned beside them."""
+    key = next(key for key in views.by_key if key[0] == "sets")
+    alone = replace(fitted, runs={}, views={key: views.by_key[key]}, values={}, part_values={}, table=None, valued=())
+    return alone.evidence(key)
 
 
 def _populations(plan: Plan, fitted: Fitted) -> dict[str, Fitted]:

@@ -46,7 +46,7 @@ Estimators = Annotated[
     str | None,
     typer.Option(
         "--estimators",
-        help="Names, separated by commas, or 'all', which adds mi (and eff-semi on large data) and takes longer.",
+        help="Names, separated by commas, or 'all', which adds mi (and eff-semi on large data).",
         show_default=False,
     ),
 ]

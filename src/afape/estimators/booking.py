@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator
+from functools import cached_property
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -40,19 +41,27 @@ class StateWeights:
         self.weight = np.zeros(n_states)
         self.weight[weighted.lines] = weighted.weight
 
-    def moves(self) -> dict[Factor, Floats]:
-        """By factor: weight times the derivative of its logarithm in minus the log-odds; 0 where it was clipped."""
-        out: dict[Factor, Floats] = {}
-        if not self.scored:
-            return out
-        weighted = self.weighted
-        moving = weighted.weight * ~weighted.clipped
-        for lines, _, factors in weighted.parts:
+    @cached_property
+    def _parts(self) -> dict[Factor, list[tuple[Ints, Floats]]]:
+        found: dict[Factor, list[tuple[Ints, Floats]]] = {}
+        for lines, _, factors in self.weighted.parts if self.scored else ():
             for factor, slack in factors:
                 if factor.of.estimator is None and len(lines):
-                    slot = out.setdefault(factor, np.zeros(self.n_states))
-                    slot[weighted.lines[lines]] += moving[lines] * slack
-        return out
+                    found.setdefault(factor, []).append((lines, slack))
+        return found
+
+    def moves(self) -> Iterator[tuple[Factor, Floats]]:
+        """Every factor with the weights times the derivative of their logarithm in minus its log-odds; 0 where clipped.
+
+        One by one: all factors together would take many times the memory of the weights.
+        """
+        weighted = self.weighted
+        moving = weighted.weight * ~weighted.clipped
+        for factor, parts in self._parts.items():
+            out = np.zeros(self.n_states)
+            for lines, slack in parts:
+                out[weighted.lines[lines]] += moving[lines] * slack
+            yield factor, out
 
 
 class Bookings:
@@ -74,7 +83,7 @@ class Bookings:
         self.steps = np.zeros((len(before), n_parts))
         self.slopes: dict[Factor, Floats] = {}
 
-    def add(self, block: Block, weights: StateWeights, moves: Mapping[Factor, Floats]) -> None:
+    def add(self, block: Block, weights: StateWeights) -> None:
         """Book a block of lines."""
         matrix, row, terms = block
         booked = np.zeros(len(row))
@@ -83,7 +92,7 @@ class Bookings:
             self._step(matrix, row, term.step, coefficient)
             booked += coefficient / self.before[term.step]
         self._row(matrix, row, booked)
-        for factor, move in moves.items():
+        for factor, move in weights.moves():
             moved = sum(term.amount * move[term.state] / self.before[term.step] for term in terms)
             self.move(factor, matrix, row, np.asarray(moved))
 

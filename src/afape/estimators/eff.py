@@ -183,21 +183,22 @@ class EfficientSums:
         weighted = view.weigh(table)
         weighted = weighted.only(sums.tally.row_weight[table.row[weighted.lines]] > 0)
         weights = sums.weights_of(weighted, table)
-        moves = weights.moves()
-        for part in components.parts:
-            signs = components.signs(part.shown, shares)
-            booked.book(part.amount, part.row, self._spread(weights.weight, signs, part))
-            for factor, move in moves.items():
-                booked.move(factor, part.amount, part.row, self._spread(move, signs, part) / booked.before[0])
+        signs = [components.signs(part.shown, shares) for part in components.parts]
+        for part, coefficient in self._spread(weights.weight, signs):
+            booked.book(part.amount, part.row, coefficient)
+        for factor, move in weights.moves():
+            for part, coefficient in self._spread(move, signs):
+                booked.move(factor, part.amount, part.row, coefficient / booked.before[0])
         return booked
 
-    def _spread(self, by_line: Floats, signs: Floats, part: ShownParts) -> Floats:
-        """Sum over sets T of the sign with which (S, t) enters T, times what a row has of T; one per line of the part."""
+    def _spread(self, by_line: Floats, signs: list[Floats]) -> Iterator[tuple[ShownParts, Floats]]:
+        """Of every part, the sum over sets T of the sign with which (S, t) enters T times what a row has of T."""
         components = self.components
-        used = np.flatnonzero((signs != 0).any(axis=0))
         of_set = np.zeros((len(self.evidence.data), len(components.sets)))
         of_set[components.row, components.place] = by_line
-        return np.asarray((of_set[:, used] @ signs[:, used].T)[part.row, part.reached])
+        for part, sign in zip(components.parts, signs, strict=True):
+            used = np.flatnonzero((sign != 0).any(axis=0))
+            yield part, np.asarray((of_set[:, used] @ sign[:, used].T)[part.row, part.reached])
 
     @property
     def _words(self) -> str:

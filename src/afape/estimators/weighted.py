@@ -108,13 +108,13 @@ class Flows:
 
 def state_parts(table: WalkTable, flows: Flows, columns: PartColumns) -> csr_array:
     """Parts of what the runs in every state cost there, (s, P)."""
-    every_state = np.arange(len(table.row))
+    n_states = len(table.row)
 
     def placed(flow: Floats, state: Ints) -> csr_array:
-        return csr_array((flow, (state, np.arange(len(state)))), shape=(len(every_state), len(state)))
+        return csr_array((flow, (state, np.arange(len(state)))), shape=(n_states, len(state)))
 
-    out = placed(flows.decided, every_state) @ columns.decisions(table)
-    out = out + placed(flows.own, every_state) @ columns.stops(table)
+    stops = np.flatnonzero(flows.own)
+    out = columns.decisions(table, flows.decided) + placed(flows.own[stops], stops) @ columns.stops(table, stops)
     for left, label, state, flow in (*flows.lost(columns), *flows.whole(columns)):
         out = out + placed(flow, state) @ (left + label)
     return csr_array(out)
@@ -265,9 +265,9 @@ class WeightedSums:
         return values, self._influence(directions)
 
     def _influence(self, directions: dict[str, Floats]) -> Floats:
-        return self._influence_of(np.array(list(directions.values())))
+        return self.influence_of(np.array(list(directions.values())))
 
-    def _influence_of(self, directions: Floats, booked: Bookings | None = None) -> Floats:
+    def influence_of(self, directions: Floats, booked: Bookings | None = None) -> Floats:
         """Influence values (E, n) of estimates with derivatives (E, T, Q), and what was booked beside them."""
         weight, total = self.tally.row_weight, self.tally.row_weight.sum()
         # Plain estimates are means, normalised ones have mean-zero directions; centring serves both.
@@ -293,11 +293,10 @@ class WeightedSums:
             assert evidence.view is not None
             weighted = evidence.view.weigh(table)
             weights = self.weights_of(weighted.only(self.tally.row_weight[table.row[weighted.lines]] > 0), table)
-            moves = weights.moves()
             ends = None if evidence.ends is None else evidence.ends.of(table)
             flows = Flows(table, evidence.data.problem.prices, ends)
             for block in self.formula.blocks(table, flows, columns, n_depths):
-                booked.add(block, weights, moves)
+                booked.add(block, weights)
         return self.booked_parts(booked, rows, confidence)
 
     def bookings(self) -> Bookings:
@@ -318,7 +317,7 @@ class WeightedSums:
         if self.evidence.replicated:
             return ReplicatedParts(booked.values, origin)
         pulls = booked.pulls(self.tally.sums.shape[1:], self.evidence.recipe.normalize)
-        return InfluenceParts(booked.values, self._influence_of(pulls, booked).T, origin)
+        return InfluenceParts(booked.values, self.influence_of(pulls, booked).T, origin)
 
     @property
     def _error_method(self) -> str:

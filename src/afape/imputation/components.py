@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field, replace
 from itertools import combinations
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 from scipy.sparse import csr_array, vstack
 
 from ..arrays import Bools, Floats, Ints, every, tally
@@ -34,8 +35,8 @@ class ShownParts(NamedTuple):
     """Parts of the costs of the runs in S, known of a row (``shown`` None) or expected of what is shown of it."""
 
     shown: Bools | None  # (G,)
-    row: Ints  # (m,)
-    reached: Ints  # (m,) place of S among the sets
+    row: NDArray[Any]  # (m,)
+    reached: NDArray[Any]  # (m,) place of S among the sets
     amount: csr_array  # (m, P)
 
 
@@ -157,7 +158,7 @@ class _Ledger:
     costs: StateCosts
     numbers: dict[bytes, int] = field(default_factory=dict)
     busiest: int = 1  # states of the row that has most
-    held: list[ShownParts] = field(default_factory=list)  # parts of the tables summed since they were last taken
+    held: list[tuple[Ints, Ints, csr_array]] = field(default_factory=list)  # parts of tables since they were last taken
 
     def number(self, sets: Bools) -> Ints:
         """Number of each set, of which only groups with gaps count."""
@@ -173,7 +174,7 @@ class _Ledger:
             number = np.where(alone, 0, self.number(table.sets)[table.set_index[lines]])
             parts.append((table.row[lines], number, amount))
             if self.costs.parts is not None:
-                self.held.append(ShownParts(None, table.row[lines], number, self.costs.parts(table, lines)))
+                self.held.append((table.row[lines], number, self.costs.parts(table, lines)))
         width, n_targets = len(self.numbers), parts[0][2].shape[1]
         if n_rows * width * n_targets > _CELLS or width**2 > _CELLS:
             raise TooManySetsError
@@ -188,12 +189,13 @@ class _Ledger:
         held, self.held = self.held, []
         if not held:
             return []
-        key = np.concatenate([part.row for part in held]) << 32 | np.concatenate([part.reached for part in held])
+        key = np.concatenate([row << 32 | reached for row, reached, _ in held])
         pairs, place = np.unique(key, return_inverse=True)
         share = np.full(len(key), 1 / n_draws)
         by_pair = csr_array((share, (place, np.arange(len(key)))), shape=(len(pairs), len(key)))
-        amount = by_pair @ vstack([part.amount for part in held], format="csr")
-        return [ShownParts(shown, pairs >> 32, pairs & (2**32 - 1), csr_array(amount))]
+        amount = by_pair @ vstack([amount for *_, amount in held], format="csr")
+        row, reached = (pairs >> 32).astype(np.int32), (pairs & (2**32 - 1)).astype(np.int32)
+        return [ShownParts(shown, row, reached, csr_array(amount))]
 
     @property
     def sets(self) -> Bools:

@@ -88,11 +88,12 @@ class PartColumns:
         place[self.costly] = np.arange(len(self.costly))
         return place
 
-    def decisions(self, table: WalkTable) -> csr_array:
-        """Probability of wanting each group in every state, recorded or not: (s, P)."""
+    def decisions(self, table: WalkTable, flow: Floats | None = None) -> csr_array:
+        """Probability of wanting each group in every state, recorded or not, times a flow where one is given: (s, P)."""
         column = self._place[table.edge_group]
-        kept = column >= 0
-        return self._matrix(table.edge_state[kept], column[kept], table.edge_probability[kept], len(table.row))
+        kept = np.flatnonzero(column >= 0)
+        state, wanted = table.edge_state[kept], table.edge_probability[kept]
+        return self._matrix(state, column[kept], wanted if flow is None else wanted * flow[state], len(table.row))
 
     def taken(self, table: WalkTable, edges: Ints) -> csr_array:
         """The group that each of these edges acquires: (len(edges), P)."""

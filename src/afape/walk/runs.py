@@ -63,7 +63,8 @@ def run_costs(
             parts = parts + _by_row(rows, table.edge_blocked_flow[edges], n) @ columns.taken(table, edges)
         else:
             acquisition += tally(table.row, table.reach * table.price, n)
-            parts = parts + _by_row(table.row, table.reach, n) @ columns.decisions(table)
+            once = np.ones(len(table.row))
+            parts = parts + _by_row(table.row, once, n) @ columns.decisions(table, table.reach)
         stops = np.flatnonzero(flow)
         parts = parts + _by_row(table.row[stops], flow[stops], n) @ columns.stops(table, stops)
     return RunCosts(acquisition, misclassification, parts)

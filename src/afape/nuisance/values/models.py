@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import warnings
 from dataclasses import dataclass
+from functools import cache
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -13,7 +14,7 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.neural_network import MLPRegressor
 from sklearn.preprocessing import StandardScaler
 
-from ...arrays import Bools, Floats, lines_of, unique_sets
+from ...arrays import Bools, Floats, Ints, lines_of, unique_sets
 from ..fitting import fit_alone, fit_weighted
 
 __all__ = [
@@ -120,8 +121,14 @@ class QuadraticRidge(RegressorMixin, BaseEstimator):  # type: ignore[misc]
         Z = (X - self.centre_) / self.scale_
         if Z.shape[1] > _MAX_PRODUCTS:
             return np.column_stack([Z, Z**2])
-        rows, columns = np.triu_indices(Z.shape[1])
+        rows, columns = _products(Z.shape[1])
         return np.column_stack([Z, Z[:, rows] * Z[:, columns]])
+
+
+@cache
+def _products(n_columns: int) -> tuple[Ints, Ints]:
+    """Pairs of columns, each with itself included."""
+    return np.triu_indices(n_columns)
 
 
 def _best_penalty(values: Floats, rotated: Floats, target: Floats) -> float:
@@ -132,9 +139,9 @@ def _best_penalty(values: Floats, rotated: Floats, target: Floats) -> float:
     if not used.any():
         return 1.0
     errors = []
+    explained = np.divide(rotated**2, values[:, None], out=np.zeros_like(rotated), where=values[:, None] > 0)
     for alpha in _PENALTIES:
         shrink = (values / (values + alpha))[:, None]
-        explained = np.divide(rotated**2, values[:, None], out=np.zeros_like(rotated), where=values[:, None] > 0)
         residual = (total - (explained * shrink * (2 - shrink)).sum(axis=0)).clip(0.0)
         freedom = max(len(target) - 1 - float(shrink.sum()), 1e-9)
         errors.append(float((residual / np.where(used, total, 1.0)).sum() / freedom**2))
@@ -301,7 +308,7 @@ class DepthModel:
             return np.average(target if also is None else np.column_stack([target, also]), axis=0, weights=weight)
         if also is not None:
             target = target if self.n_targets > 1 else target[:, 0]
-            return clone(self.spec.estimator).fit(X, target, sample_weight=weight, also=also)
+            return QuadraticRidge(self.spec.estimator.alpha).fit(X, target, sample_weight=weight, also=also)
         if self.spec.multi_output:
             return self._learned(X, target if self.n_targets > 1 else target[:, 0], weight)
         return [self._learned(X, target[:, j], weight) for j in range(self.n_targets)]
