@@ -167,3 +167,62 @@ def test_numbers_read_well():
     values = [0, 1, -1.5, 0.123456, 999.96, 1234.5, -12345, 1e8, 1e-6, float("nan"), None, float("inf")]
     told = "0 1 −1.5 0.1235 1000 1,234 −12,345 1.000e+08 1.000e−06 – – ∞".replace("e−06", "e-06").split()
     assert [number(v) for v in values] == told
+
+
+def several_classes(rows=700, seed=0):
+    """Five classes that cost the same, rows of patients, and recording that depends on a group with gaps."""
+    import pandas as pd
+
+    rng = np.random.default_rng(seed)
+    x, b, c = rng.normal(size=(3, rows))
+    label = np.digitize(x + b + 0.3 * rng.normal(size=rows), [-1.5, -0.5, 0.5, 1.5])
+    has_b = rng.random(rows) < 0.7
+    has_c = rng.random(rows) < 1 / (1 + np.exp(-b))
+    frame = pd.DataFrame({"x": x, "b": np.where(has_b, b, np.nan), "c": np.where(has_c, c, np.nan)})
+    frame = frame.assign(y=label, patient=np.arange(rows) // 2)
+    groups = {"x": ["x"], "b": ["b"], "c": ["c"]}
+    problem = afape.Problem(groups, costs={"b": 1.0, "c": 2.0}, label="y", misclassification_cost=9.0)
+    train, test = afape.Retrospective(frame, problem, cluster="patient").split([0.3, 0.7], random_state=0)
+    return afape.ImputedClassifier(random_state=0).fit(train), test
+
+
+def test_a_graph_clusters_and_five_classes(tmp_path):
+    classifier, data = several_classes()
+    graph = afape.MNAR(graph="b -> R_c; R_b")
+    policies = {"b then c": afape.FixedOrder(["b", "c"]), "b": afape.FixedOrder(["b"]), "none": afape.AcquireNone()}
+    names = ["blocking", "ipw-semi-miss"]
+    found = afape.evaluate(data, policies["b then c"], classifier, missingness=graph, estimators=names)
+    page = tmp_path / "graph.html"
+    found.to_html(page)
+    said = embedded(page)
+    assert [f["name"] for f in said["prices"]["fields"]] == ["b", "c", "any wrong label"]
+    assert said["content"]["data"]["clusters"] == len(np.unique(data.cluster))
+    (policy,) = said["prices"]["policies"]
+    x = np.array([f["base"] for f in said["prices"]["fields"]])
+    total = found["ipw-semi-miss"]["total"]
+    assert x @ policy["rates"] == pytest.approx(total.value)
+    variance = x @ np.array(said["prices"]["covariance"]) @ x
+    assert np.sqrt(variance) == pytest.approx(total.std_error)
+    assert policy["degrees_of_freedom"] == pytest.approx(total.degrees_of_freedom)
+    fourth = sum(x[i] * x[j] * x[k] * x[m] * s for i, j, k, m, s in policy["moments"]["terms"])
+    assert (variance / policy["moments"]["scale"]) ** 2 / fourth == pytest.approx(total.degrees_of_freedom)
+
+
+def test_estimators_without_influence_values_still_have_a_page(tmp_path):
+    classifier, data = records(600)
+    options = {"missingness": afape.MAR(given=["age"]), "estimators": ["mi"], "n_imputations": 3}
+    found = afape.compare(data, {"all": afape.AcquireAll(), "none": afape.AcquireNone()}, classifier, **options)
+    found.to_html(tmp_path / "mi.html", sensitivity=False)
+    prices = embedded(tmp_path / "mi.html")["prices"]
+    x = np.array([f["base"] for f in prices["fields"]])
+    for policy in prices["policies"]:
+        assert x @ policy["rates"] == pytest.approx(found[policy["name"]]["mi"]["total"].value)
+        assert policy["moments"] is None
+
+
+def test_only_naive_estimators_have_a_page_too(tmp_path):
+    classifier, data = records(400)
+    options = {"missingness": afape.MAR(given=["age"]), "estimators": ["blocking"]}
+    found = afape.evaluate(data, afape.AcquireAll(), classifier, **options)
+    found.to_html(tmp_path / "naive.html", sensitivity=False)
+    assert "<code>blocking</code>" in (tmp_path / "naive.html").read_text()
