@@ -416,4 +416,5 @@ def compare(
     plan = make_plan(data, classifier, missingness, options)
     bound = {name: bind(policy, data.problem, f"policies[{name!r}]") for name, policy in policies.items()}
     check_sendable(n_jobs, policies=bound, classifier=classifier)
-    return Comparison(run(plan, bound, progress), confidence)
+    found = run(plan, bound, progress)
+    return Comparison({name: e.described(policies[name]) for name, e in found.items()}, confidence)

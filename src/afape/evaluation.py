@@ -138,7 +138,7 @@ def evaluate(
     check_progress(progress)
     name, bound = name_of(policy), bind(policy, data.problem)
     check_sendable(n_jobs, policy=bound, classifier=classifier)
-    return run(plan, {name: bound}, progress)[name]
+    return run(plan, {name: bound}, progress)[name].described(policy)
 
 
 def true_cost(

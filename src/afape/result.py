@@ -54,6 +54,7 @@ class Origin:
     policy: Any
     classifier: Any
     seed: int | None = 0
+    rules: str = ""  # the policy in its own words, where it has some
 
 
 @dataclass(frozen=True, eq=False)
@@ -327,6 +328,12 @@ class Evaluation:
         Needs the extra ``report``. ``content`` goes to `afape.report.write_report`: ``sensitivity``, ``notes``, ``details``.
         """
         import_module("afape.report").write_report(self, path, **content)  # the page stands above results
+
+    def described(self, policy: Any) -> Evaluation:
+        """The same, with the rules of a policy that can tell them."""
+        if self.origin is None or not callable(getattr(policy, "describe", None)):
+            return self
+        return replace(self, origin=replace(self.origin, rules=str(policy.describe())))
 
     def _heading(self) -> str:
         support = self.support

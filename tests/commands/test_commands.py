@@ -49,6 +49,7 @@ def folder(tmp_path_factory):
     os.chdir(before)
 
 
+@pytest.mark.slow
 def test_a_newcomer_gets_a_report(folder):
     text = (folder / "cells.toml").read_text()
     assert text.count("EDIT") >= 5
@@ -90,6 +91,7 @@ def test_the_same_command_gives_the_same_numbers(folder):
     assert first["evaluations"] != other["evaluations"]
 
 
+@pytest.mark.slow
 def test_train_then_evaluate_on_rows_nobody_has_seen(folder):
     run("train", "tree", "cells.csv", "-p", "cells.toml")
     rest = pd.read_csv(folder / "tree.rest.csv")

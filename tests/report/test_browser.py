@@ -179,6 +179,7 @@ def test_fields_follow_after_sorting(browser, comparison, page):
         assert shown[name]["total"] == pytest.approx(evaluation["drl-semi"]["total"].value, rel=1e-6)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("size", [DESKTOP, PHONE], ids=["desktop", "phone"])
 def test_no_barrier(browser, page, evil, size):
     for path in (page, evil):

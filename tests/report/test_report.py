@@ -220,6 +220,15 @@ def test_estimators_without_influence_values_still_have_a_page(tmp_path):
         assert policy["moments"] is None
 
 
+def test_rules_are_shown_where_a_policy_has_some(tmp_path):
+    classifier, data = records(500)
+    rule = afape.agents.Guideline("if age > 1: lactate")
+    options = {"missingness": afape.MAR(given=["age"]), "estimators": ["ipw-semi"]}
+    found = afape.evaluate(data, rule, classifier, **options)
+    found.to_html(tmp_path / "rule.html", sensitivity=False)
+    assert "└─ if age &gt; 1" in (tmp_path / "rule.html").read_text()
+
+
 def test_only_naive_estimators_have_a_page_too(tmp_path):
     classifier, data = records(400)
     options = {"missingness": afape.MAR(given=["age"]), "estimators": ["blocking"]}

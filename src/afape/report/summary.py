@@ -102,7 +102,7 @@ def own_estimate(found: Comparison, name: str, estimator: str, target: str) -> A
 def _policy(name: str, evaluation: Evaluation, found: Comparison, estimator: str) -> dict[str, Any]:
     return {
         "name": name,
-        "described": evaluation.policy,
+        "rules": "" if evaluation.origin is None else evaluation.origin.rules,
         "costs": {t: _cost(own_estimate(found, name, estimator, t), found.confidence) for t in TARGETS},
         "reason": next((o.reason for n, o in evaluation.outcomes.items() if n == estimator and o.reason), ""),
         **evaluation.to_dict(),
