@@ -6,6 +6,8 @@ import subprocess
 import sys
 from pathlib import Path
 
+import numpy as np
+import pandas as pd
 import pytest
 from typer.testing import CliRunner
 
@@ -43,6 +45,23 @@ def test_the_tutorial_runs_as_it_is_written(tmp_path, monkeypatch):
     for name in ("report.html", "tree.html", "again.html"):
         assert (tmp_path / name).stat().st_size > 100_000
     assert space["found"].ranking()["policy"].tolist() == ["rule", "nothing"]
+
+
+@pytest.mark.slow
+def test_the_commands_of_the_readme_run_as_they_are_written(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    rng = np.random.default_rng(0)
+    age, cbc, lactate = rng.normal(size=(3, 800))
+    frame = pd.DataFrame({"age": age, "cbc": cbc, "lactate": lactate, "died": (age + cbc + lactate > 0).astype(int)})
+    for column in ("cbc", "lactate"):
+        frame.loc[rng.random(800) < 0.4, column] = np.nan
+    frame.to_csv("records.csv", index=False)
+    commands = re.findall(r"^    afape (.*)$", (ROOT / "README.md").read_text(), re.MULTILINE)
+    assert len(commands) >= 3
+    for command in commands:
+        result = CliRunner().invoke(app, shlex.split(command.partition("#")[0]))
+        assert result.exit_code == 0, f"{command}\n{result.output}"
+    assert (tmp_path / "out.html").stat().st_size > 100_000
 
 
 def test_problem_files_in_the_documentation_can_be_read(tmp_path):

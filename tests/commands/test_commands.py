@@ -135,6 +135,15 @@ def test_policies_of_every_kind(folder):
     assert list(json.loads(found.stdout)["evaluations"]) == ["rules", "guideline:worst", "mine:agent", "random:0.2"]
 
 
+def test_a_graph_on_the_command_line(folder):
+    text = (folder / "cells.toml").read_text().replace('given = ["always_recorded"]', "")
+    graph = 'assumption = "MNAR"\ngraph = "always_recorded -> R_error; always_recorded, error -> R_worst"'
+    (folder / "graph.toml").write_text(text.replace('assumption = "MAR"', graph, 1))
+    arguments = ["--policy", "fixed:worst", "--estimators", "blocking,ipw-semi-miss", "--report", "graph.html"]
+    run("evaluate", "cells.csv", "-p", "graph.toml", *arguments)
+    assert "depend on what the graph below shows" in (folder / "graph.html").read_text()
+
+
 @pytest.mark.slow
 def test_a_newcomer_with_census_data(tmp_path, monkeypatch):
     """A real table that nobody tuned for, in the folder that AFAPE_DATA names."""

@@ -238,6 +238,7 @@ def test_a_draft_can_be_used_as_it_is(tmp_path):
     table.loc[rng.random(n) < 0.5, "lactate"] = np.nan
     table["sex"] = np.where(rng.random(n) < 0.5, "f", "m")
     table["town"] = np.where(rng.random(n) < 0.2, "?", np.where(rng.random(n) < 0.5, "A", "B"))
+    table["potassium"] = np.where(rng.random(n) < 0.3, "?", rng.normal(size=n).round(2).astype(str))
     table["patient_id"] = np.arange(n) // 3
     table["row"] = np.arange(n)
     table["note"] = [f"text {i}" for i in range(n)]
@@ -252,6 +253,7 @@ def test_a_draft_can_be_used_as_it_is(tmp_path):
         "cbc": ("cbc hgb", "cbc wbc"),
         "lactate": ("lactate",),
         "town": ("town",),
+        "potassium": ("potassium",),
     }
     assert said.missingness == afape.MAR(given=["always_recorded"])
     assert '# cluster = "patient_id"' in text
@@ -260,7 +262,7 @@ def test_a_draft_can_be_used_as_it_is(tmp_path):
     path = tmp_path / "t.csv"
     table.to_csv(path, index=False)
     data = said.records(read_table(path, said.blanks))
-    known = table.replace("?", np.nan)[["age", "cbc hgb", "lactate", "town"]].notna()
+    known = table.replace("?", np.nan)[["age", "cbc hgb", "lactate", "town", "potassium"]].notna()
     assert (data.recorded == known.to_numpy()).all()
 
 

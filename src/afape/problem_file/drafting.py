@@ -77,7 +77,7 @@ def _blank_texts(frame: pd.DataFrame) -> list[str]:
 
 def _numbers_where_numbers(column: pd.Series[Any]) -> pd.Series[Any]:
     """Numbers that came as text because of the blanks among them."""
-    if column.dtype != object:
+    if pd.api.types.is_numeric_dtype(column) or pd.api.types.is_datetime64_any_dtype(column):
         return column
     numbers = pd.to_numeric(column, errors="coerce")
     return numbers if bool((numbers.notna() == column.notna()).all()) else column
