@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
 
 import numpy as np
@@ -25,11 +25,16 @@ _FOLDS = 5  # for donors, where everything else is learned and used on the same 
 
 
 def policy_components(
-    plan: Plan, policy: Policy, tables: Tables, given: Conditioning, views: Mapping[ViewKey, View]
+    plan: Plan,
+    policy: Policy,
+    tables: Tables,
+    given: Conditioning,
+    views: Mapping[ViewKey, View],
+    told: Callable[[WalkTable], None] | None = None,
 ) -> dict[tuple[ViewKey, bool | None], Components]:
     """Components by view, and by whether runs into unsupported sets are at their least or largest cost.
 
-    Views that support all of the policy share theirs.
+    Views that support all of the policy share theirs. ``told`` hears of every table of completed rows.
     """
     known = _known(plan, given)
     out: dict[tuple[ViewKey, bool | None], Components] = {}
@@ -40,7 +45,7 @@ def policy_components(
             out[key, None] = shared
             continue
         ends = [None if flag is None else Endings(plan.data, view, flag) for flag in flags]
-        costs = _costs(plan, policy, known, view, ends)
+        costs = _costs(plan, policy, known, view, ends, told)
         try:
             found = components_of(plan.data, tables, known, costs, plan.component_seed)
         except TooManySetsError:
@@ -72,7 +77,14 @@ def _known(plan: Plan, given: Conditioning) -> Known:
     )
 
 
-def _costs(plan: Plan, policy: Policy, known: Known, view: View, ends: list[Endings | None]) -> StateCosts:
+def _costs(
+    plan: Plan,
+    policy: Policy,
+    known: Known,
+    view: View,
+    ends: list[Endings | None],
+    told: Callable[[WalkTable], None] | None,
+) -> StateCosts:
     data, prices = plan.data, plan.data.problem.prices
 
     def of(table: WalkTable) -> tuple[Ints, Floats, Bools]:
@@ -97,6 +109,8 @@ def _costs(plan: Plan, policy: Policy, known: Known, view: View, ends: list[Endi
     def run(rows: Ints, values: Floats) -> Iterator[WalkTable]:
         ground = Ground.everything(data.take(rows), values, policy, plan.classifier, plan.outcomes)
         for table in walk(ground, None, plan.walk, plan.walk_seed, plan.n_jobs):
+            if told is not None:
+                told(table)
             yield replace(table, row=rows[table.row])
 
     return StateCosts(of, run, parts)

@@ -26,7 +26,7 @@ from .estimators.catalogue import METHODS, Choice
 from .estimators.estimate import Outcome
 from .estimators.imputed import ANY_TABLES
 from .estimators.reduction import Reduced
-from .imputation import ChainedImputer, CompletedRuns, completed_runs, completed_steps
+from .imputation import ChainedImputer, CompletedRuns, completed_runs, completed_steps, component_steps
 from .missingness import MNAR
 from .notices import (
     AssumptionWarning,
@@ -107,6 +107,16 @@ class Steps:
         if self.progress is not None:
             self.progress(min(self.done, self.total), self.total)
 
+    def part(self, count: int) -> Steps:
+        """Steps of a part that is told of on its own, so many at most; `add` them when it is done."""
+        base = self.done
+
+        def tell(done: int, _: int) -> None:
+            if self.progress is not None:
+                self.progress(min(base + done, self.total), self.total)
+
+        return Steps(tell, count)
+
     def walked(self, table: WalkTable) -> None:
         """The rows of this table are walked."""
         self.add(int((table.depth == 0).sum()))  # each row starts in one state
@@ -124,6 +134,8 @@ def _steps_of(plan: Plan) -> int:
     steps = len(plan.data) * (1 + ("mean-imputed" in walks)) + plan.n_replicates
     if "completed" in walks and plan.imputations is not None:
         steps += completed_steps(plan.imputations, _used(plan))
+    if any("components" in choice.method.needs for choice in plan.choices):
+        steps += component_steps(len(plan.data))
     return steps
 
 
@@ -292,11 +304,15 @@ def fit(
     choices = _choices(plan, propensities)
     used = {c.key: views.by_key[c.key] for c in choices if c.key is not None}
     valued = dict.fromkeys(c.key for c in choices if c.key is not None and "values" in c.method.needs)
-    runs = _runs(plan, policy, walked, choices, steps or Steps(None, 0))
+    steps = steps or Steps(None, 0)
+    runs = _runs(plan, policy, walked, choices, steps)
     given = propensities.conditioning
     composed = dict.fromkeys(c.key for c in choices if c.key is not None and "components" in c.method.needs)
     if composed:
-        runs["components"] = policy_components(plan, policy, walked.tables, given, {key: used[key] for key in composed})
+        part = steps.part(component_steps(len(plan.data)))
+        views_used = {key: used[key] for key in composed}
+        runs["components"] = policy_components(plan, policy, walked.tables, given, views_used, part.walked)
+        steps.add(part.total)
     return Fitted(plan.data, plan.recipe, given, walked.tables, runs, used, tuple(valued)).learn()
 
 

@@ -2,7 +2,15 @@
 
 from .adapters import Imputer, SklearnImputer
 from .chained import ChainedImputer
-from .components import Components, Known, ShownParts, StateCosts, TooManySetsError, components_of
+from .components import (
+    Components,
+    Known,
+    ShownParts,
+    StateCosts,
+    TooManySetsError,
+    component_steps,
+    components_of,
+)
 from .imputations import Imputations
 from .runs import CompletedRuns, completed_runs, completed_steps
 
@@ -19,5 +27,6 @@ __all__ = [
     "TooManySetsError",
     "completed_runs",
     "completed_steps",
+    "component_steps",
     "components_of",
 ]

@@ -16,7 +16,7 @@ from ..data import Retrospective
 from ..walk import WalkTable
 from .donors import DonorPool, DonorTree
 
-__all__ = ["Components", "Known", "StateCosts", "TooManySetsError", "assembled", "components_of"]
+__all__ = ["Components", "Known", "StateCosts", "TooManySetsError", "assembled", "component_steps", "components_of"]
 
 _DRAWS = (2, 12)  # completions per row and set, at least and at most
 _BUDGET = 30  # completed rows per row, of up to _STATES states each; fewer where the policy reaches more states
@@ -25,6 +25,11 @@ _TABLES = 3  # completed tables of the donors, and trees per set
 _MIN_LEAF = 10
 _AT_ONCE = 2**18  # completed rows that are run together
 _CELLS = 2**25  # rows times sets times targets that are held
+
+
+def component_steps(n_rows: int) -> int:
+    """Completed rows that are run at most."""
+    return _BUDGET * n_rows
 
 
 class TooManySetsError(Exception):
