@@ -44,10 +44,12 @@ class PartSums:
     def estimate(self, least: Floats, largest: Floats, limits: tuple[float, float]) -> Estimate:
         """Linear combination of the columns; bounds where runs into unsupported sets may come to the least or the largest."""
         assert self.linear is not None
-        low = replace(self.linear.combine(least), limits=limits)
         if not self.columns.open:
-            return low
-        return Bounds.between(low, replace(self.linear.combine(largest), limits=limits), self.unsupported)
+            return replace(self.linear.combine(least), limits=limits)
+        nothing = np.zeros_like(least)  # parts of the least stand beside those of the largest
+        low = self.linear.combine(np.concatenate([least, nothing]))
+        high = self.linear.combine(np.concatenate([nothing, largest]))
+        return Bounds.between(replace(low, limits=limits), replace(high, limits=limits), self.unsupported)
 
 
 @dataclass(frozen=True, eq=False)

@@ -52,7 +52,6 @@ class PricePlane:
             self._lines(ax)
         else:
             self._regions(ax)
-        ax.legend(fontsize="small")
         return ax
 
     def _lines(self, ax: Any) -> None:
@@ -65,6 +64,7 @@ class PricePlane:
             ax.axvspan(x[start], x[stop], color="0.9", zorder=0)
         ax.set_xlabel(_words(self.prices[0]))
         ax.set_ylabel("total cost per case")
+        ax.legend(fontsize="small")
 
     def _regions(self, ax: Any) -> None:
         from matplotlib.colors import ListedColormap

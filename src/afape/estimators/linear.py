@@ -13,7 +13,7 @@ from ..arrays import Floats, Ints, cluster_sums
 from .estimate import Estimate
 from .imputed import ImputedEstimate
 
-__all__ = ["ImputedParts", "InfluenceParts", "LinearParts", "Origin", "ReplicatedParts", "RunParts"]
+__all__ = ["ImputedParts", "InfluenceParts", "LinearParts", "Origin", "ReplicatedParts", "RunParts", "joined"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -75,6 +75,16 @@ class InfluenceParts:
     def combine(self, coefficients: Floats) -> Estimate:
         """Estimate of a linear combination."""
         return self.origin.estimate(float(self.values @ coefficients), self.influence @ coefficients)
+
+
+def joined(least: LinearParts | None, largest: LinearParts | None) -> LinearParts | None:
+    """Parts of both bounds side by side, (2 P): what was chosen for each, penalties and mixtures, may differ."""
+    if isinstance(least, InfluenceParts) and isinstance(largest, InfluenceParts):
+        influence = np.column_stack([least.influence, largest.influence])
+        return InfluenceParts(np.concatenate([least.values, largest.values]), influence, least.origin)
+    if isinstance(least, ReplicatedParts) and isinstance(largest, ReplicatedParts):
+        return ReplicatedParts(np.concatenate([least.values, largest.values]), least.origin)
+    return None
 
 
 @dataclass(frozen=True, eq=False)

@@ -79,7 +79,7 @@ class Fitted:
     values : dict
         Action values of ``table``: plain, or with runs into unsupported sets at their least or largest cost.
     part_values : dict
-        Action values of the parts of the costs: plain, or with runs that end in unsupported sets of a view.
+        The same of the parts of the costs; None where they are not known.
     fallbacks : int
         Action values that had no row like them to learn from.
     """
@@ -94,7 +94,7 @@ class Fitted:
     drawn: Floats | None = None
     table: WalkTable | None = None
     values: Mapping[_ValueKey, TableValues] = field(default_factory=dict)
-    part_values: Mapping[ViewKey | None, PartValues | None] = field(default_factory=dict)
+    part_values: Mapping[_ValueKey, PartValues | None] = field(default_factory=dict)
     fallbacks: int = 0
 
     def learn(self) -> Fitted:
@@ -104,19 +104,17 @@ class Fitted:
         table = self._valued_table() if self.table is None else self.table
         known = isinstance(self.recipe.values, KnownValues)
         values: dict[_ValueKey, TableValues] = {}
-        parts: dict[ViewKey | None, PartValues | None] = {}
+        parts: dict[_ValueKey, PartValues | None] = {}
         fallbacks = 0
         for key in self.valued:
             unsupported = bool(self.views[key].unsupported)
             if unsupported:
                 for largest in (False, True):
                     ends = Endings(self.data, self.views[key], largest)
-                    # Both bounds are made of the same parts, which need to be learned but once.
-                    columns = None if largest else self.columns(True)
-                    values[key, largest], fallbacks, found = self._values(table, ends, columns)
-                    parts.setdefault(key, found)
+                    found = self._values(table, ends, self.columns(True))
+                    values[key, largest], fallbacks, parts[key, largest] = found
             if (known or not unsupported) and (None, None) not in values:
-                values[None, None], fallbacks, parts[None] = self._values(table, None, self.columns(False))
+                values[None, None], fallbacks, parts[None, None] = self._values(table, None, self.columns(False))
         return replace(self, table=table, values=values, part_values=parts, fallbacks=fallbacks)
 
     def columns(self, open: bool) -> PartColumns:
@@ -137,8 +135,9 @@ class Fitted:
         """What a method reads in a view: at the least or largest cost of what is unsupported, or plainly."""
         view = None if key is None else self.views[key]
         ends = None if view is None or largest is None else Endings(self.data, view, largest)
-        values = self.values[(None, None) if largest is None else (key, largest)] if valued else None
-        parts = self.part_values.get(None if largest is None else key) if valued else None
+        place: _ValueKey = (None, None) if largest is None else (key, largest)
+        values = self.values[place] if valued else None
+        parts = self.part_values.get(place) if valued else None
         return Evidence(self, view, ends, values, key, parts)
 
     @property
@@ -159,14 +158,14 @@ class Fitted:
         return table.without(np.flatnonzero(~kept))
 
     def _values(
-        self, table: WalkTable, ends: Endings | None, parts: PartColumns | None
+        self, table: WalkTable, ends: Endings | None, parts: PartColumns
     ) -> tuple[TableValues, int, PartValues | None]:
         recipe, given = self.recipe, self.conditioning
         columns = given.columns(self.data)
         if isinstance(recipe.values, KnownValues):
             known = recipe.values.values(self.data, table, columns)
             lost = None if ends is None else ends.fixed(table)[0]
-            found = None if parts is None else recipe.values.part_values(self.data, table, columns, parts, lost)
+            found = recipe.values.part_values(self.data, table, columns, parts, lost)
             return known if ends is None else ends.bound(known, table), 0, found
         averaged = None if recipe.averaged is None else recipe.averaged > 0
         label = recipe.values.augment_label or given.label  # where recording depends on the label, values have to
@@ -175,7 +174,7 @@ class Fitted:
         model = ActionValues(self.data, table, lessons, None if ends is None else ends.fixed(table), parts)
         values = model.values()
         values = values if ends is None else ends.started(values, table)
-        return values, model.fallbacks, None if parts is None else model
+        return values, model.fallbacks, model
 
 
 @dataclass(frozen=True, eq=False)
