@@ -5,18 +5,18 @@ BIN    := $(VENV)/bin
 OLDEST := .venv-oldest
 JOBS   ?= 2
 
-.PHONY: demo test oldest lint bench study clean
+.PHONY: demo test oldest lint docs bench study clean
 .DEFAULT_GOAL := demo
 
 # One stamp per set-up: quick the second time, done anew when the requirements change.
 $(VENV)/.demo: pyproject.toml
 	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e .
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e '.[report]'
 	touch $@
 
 $(VENV)/.test: pyproject.toml constraints-test.txt
 	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints-test.txt -e '.[plot,test]'
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints-test.txt -e '.[report,test]'
 	touch $@ $(VENV)/.demo
 
 demo: $(VENV)/.demo
@@ -33,12 +33,16 @@ test: lint
 # The fast part of the suite on the oldest dependencies that pyproject.toml allows, in an environment of its own.
 $(OLDEST)/.test: pyproject.toml tests/oldest.py
 	test -x $(OLDEST)/bin/python || $(PYTHON) -m venv $(OLDEST)
-	$(OLDEST)/bin/python tests/oldest.py plot oldest > $(OLDEST)/constraints.txt
-	$(OLDEST)/bin/python -m pip install --quiet --disable-pip-version-check -c $(OLDEST)/constraints.txt -e '.[plot,oldest]'
+	$(OLDEST)/bin/python tests/oldest.py report oldest > $(OLDEST)/constraints.txt
+	$(OLDEST)/bin/python -m pip install --quiet --disable-pip-version-check -c $(OLDEST)/constraints.txt -e '.[report,oldest]'
 	touch $@
 
 oldest: $(OLDEST)/.test
 	OMP_NUM_THREADS=1 $(OLDEST)/bin/python -m pytest -q -n $(JOBS) -m "not slow" tests --ignore tests/agents --ignore tests/gym
+
+docs: $(VENV)/.test
+	$(BIN)/python -m sphinx -q -W -b html docs build/docs
+	@echo "Written to build/docs/index.html"
 
 bench: $(VENV)/.test
 	$(BIN)/python benchmarks/bench.py

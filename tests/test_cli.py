@@ -12,7 +12,7 @@ from afape.cli import app
 
 ROOT = Path(__file__).parents[1]
 STUDIES = ["coverage", "bootstrap", "correction", "robustness", "values"]
-COMMANDS = [["demo"], *(["study", name] for name in STUDIES)]
+COMMANDS = [["demo"], ["init"], ["check"], ["evaluate"], ["compare"], ["train"], *(["study", name] for name in STUDIES)]
 
 
 @pytest.mark.parametrize("command", COMMANDS, ids=" ".join)
@@ -23,12 +23,14 @@ def test_every_command_has_help_and_is_documented(command):
     assert f"afape {' '.join(command)}" in (ROOT / "README.md").read_text()
 
 
-def test_demo_prints_every_policy_and_estimator():
-    result = CliRunner().invoke(app, ["demo", "--rows", "5000"])
+def test_demo_prints_every_policy_and_estimator(tmp_path):
+    result = CliRunner().invoke(app, ["demo", "--rows", "5000", "--report", str(tmp_path / "demo.html")])
     assert result.exit_code == 0, result.output
     for word in ("Random 10 %", "Random 50 %", "Random 90 %", "ipw-semi", "ipw-semi-gt", "blocking", "distance"):
         assert word in result.output
-    assert max(map(len, result.output.splitlines())) <= 80
+    assert (tmp_path / "demo.html").stat().st_size > 100_000
+    table = result.output[: result.output.index("distance: estimate")]
+    assert max(map(len, table.splitlines())) <= 80
     assert "…" not in result.output
 
 

@@ -12,7 +12,8 @@ if TYPE_CHECKING:
     from .data import Problem, Retrospective, merge_columns
     from .diagnostics import MissingnessCheck, Support
     from .estimators import Bounds, Estimate
-    from .evaluation import evaluate, true_cost
+    from .evaluation import evaluate, true_cost, true_parts
+    from .frontier import Frontier
     from .imputation import ChainedImputer, Imputer
     from .missingness import MAR, MCAR, MNAR, Identification, MGraph
     from .notices import (
@@ -36,6 +37,10 @@ if TYPE_CHECKING:
     )
     from .nuisance import KnownPropensity, KnownValues, LearnedPropensity, LearnedValues, ValueRegressor
     from .optimisation import Optimisation, optimize
+    from .outcomes import brier, log_loss, score
+    from .parts import Parts
+    from .price_plane import PricePlane
+    from .problem_file import ProblemFile, ProblemFileError, read_problem, read_table
     from .result import Evaluation, NotEstimableError
     from .sensitivity_analysis import Sensitivity, Tipping, sensitivity
     from .simulation import GraphMechanism, IndependentMechanism, LogisticMechanism
@@ -68,6 +73,7 @@ __all__ = [
     "Evaluation",
     "FarValuesWarning",
     "FixedOrder",
+    "Frontier",
     "GraphMechanism",
     "HeavyWeightsWarning",
     "Identification",
@@ -86,8 +92,12 @@ __all__ = [
     "NotEstimableError",
     "Optimisation",
     "PartialGroupWarning",
+    "Parts",
     "Policy",
+    "PricePlane",
     "Problem",
+    "ProblemFile",
+    "ProblemFileError",
     "PropensityFitWarning",
     "RandomSubset",
     "Retrospective",
@@ -102,18 +112,24 @@ __all__ = [
     "ValueFallbackWarning",
     "ValueRegressor",
     "WalkOptions",
+    "brier",
     "check_missingness",
     "check_support",
     "compare",
     "compare_training",
     "evaluate",
     "load",
+    "log_loss",
     "merge_columns",
     "optimize",
+    "read_problem",
+    "read_table",
     "save",
+    "score",
     "sensitivity",
     "training_weights",
     "true_cost",
+    "true_parts",
 ]
 
 # Names are looked up when first used: importing scikit-learn takes a second, and ``afape --help`` should not wait for it.
@@ -126,7 +142,8 @@ _HOMES = {
     ".check": "check_missingness check_support",
     ".diagnostics": "MissingnessCheck Support",
     ".estimators": "Bounds Estimate",
-    ".evaluation": "evaluate true_cost",
+    ".evaluation": "evaluate true_cost true_parts",
+    ".frontier": "Frontier",
     ".imputation": "ChainedImputer Imputer",
     ".missingness": "MAR MCAR MNAR Identification MGraph",
     ".notices": "AfapeWarning AssumptionWarning BalanceWarning BlankTextWarning ClippedWeightsWarning DroppedRowsWarning "
@@ -136,6 +153,10 @@ _HOMES = {
     "UnrecordedColumnWarning InterruptedBootstrapWarning ValueFallbackWarning",
     ".nuisance": "KnownPropensity KnownValues LearnedPropensity LearnedValues ValueRegressor",
     ".optimisation": "Optimisation optimize",
+    ".outcomes": "brier log_loss score",
+    ".parts": "Parts",
+    ".price_plane": "PricePlane",
+    ".problem_file": "ProblemFile ProblemFileError read_problem read_table",
     ".result": "Evaluation NotEstimableError",
     ".sensitivity_analysis": "Sensitivity Tipping sensitivity",
     ".simulation": "GraphMechanism IndependentMechanism LogisticMechanism",
@@ -147,7 +168,7 @@ _HOMES = {
 _HOME_OF = {name: module for module, names in _HOMES.items() for name in names.split()}
 
 
-_MODULES = ("agents", "gym")
+_MODULES = ("agents", "gym", "plots")
 
 
 def __getattr__(name: str) -> Any:

@@ -11,12 +11,14 @@ from joblib import Parallel, delayed
 
 from .arrays import Floats, Ints, check_flag, units_of
 from .data import Retrospective
+from .estimators.bounds import Bounds
 from .estimators.estimate import Outcome
+from .estimators.linear import LinearParts, Origin, ReplicatedParts
 from .notices import InterruptedBootstrapWarning, warn
 
-__all__ = ["Bootstrap", "Replicates", "run_bootstrap"]
+__all__ = ["Bootstrap", "Replicates", "Values", "key_of", "part_name", "run_bootstrap"]
 
-Values = dict[str, dict[str, float]]  # estimator -> target -> value
+Values = dict[str, dict[str, float]]  # estimator (of a subgroup, see `key_of`) -> target or part -> value
 
 
 @dataclass(frozen=True)
@@ -60,25 +62,40 @@ class Replicates:
 
     def of(self, estimator: str, target: str) -> Floats:
         """Replicates of one estimate; NaN where a replicate lost what the estimate needs."""
-        return np.array([v[estimator].get(target, np.nan) for v in self.values])
+        return np.array([v.get(estimator, {}).get(target, np.nan) for v in self.values])
 
-    def added_to(self, outcomes: dict[str, Outcome]) -> dict[str, Outcome]:
+    def added_to(self, outcomes: dict[str, Outcome], level: str = "") -> dict[str, Outcome]:
         """Outcomes with their replicates, which give the error where theory gives none, or one that ignores the learning."""
         done, draws = len(self.values), f"{self.entropy}, {self.bootstrap.kind}"
-        self.tell()
+        if not level:
+            self.tell()
         out = {}
         for name, outcome in outcomes.items():
+            if outcome.error_method == "rubin":  # has its own
+                continue
+            key = key_of(name, level)
             estimates = {
-                target: estimate.with_replicates(partial(self.of, name), target, draws)
+                target: estimate.with_replicates(partial(self.of, key), target, draws)
                 for target, estimate in outcome.estimates.items()
             }
-            lost = int((~np.isfinite(self.of(name, "total"))).sum()) if estimates else 0
+            lost = int((~np.isfinite(self.of(key, "total"))).sum()) if estimates else 0
             needed = outcome.error_method in ("none without bootstrap", "propensity as known") and done - lost > 1
             if needed:
                 estimates = {t: e.without_influence() for t, e in estimates.items()}
+                outcome = replace(outcome, parts=self._parts(key, outcome, draws))
             method = self.bootstrap.kind if needed else outcome.error_method
             out[name] = replace(outcome, estimates=estimates, error_method=method, replicates=done, lost=lost)
         return out
+
+    def _parts(self, key: str, outcome: Outcome, draws: str) -> LinearParts | None:
+        """Parts whose errors come from the replicates."""
+        if outcome.parts is None:
+            return None
+        values = outcome.parts.values
+        replicates = np.array([self.of(key, part_name(j)) for j in range(len(values))]).T
+        some = next(iter(outcome.estimates.values()))
+        some = some.least if isinstance(some, Bounds) else some
+        return ReplicatedParts(values, Origin(some.cluster, some.rows, some.confidence), replicates, draws)
 
     def tell(self) -> None:
         """Warn where fewer replicates were done than asked for."""
@@ -88,6 +105,16 @@ class Replicates:
                 "intervals rest on these.",
                 InterruptedBootstrapWarning,
             )
+
+
+def key_of(estimator: str, level: str = "") -> str:
+    """Name of an estimator's replicates, in a subgroup or in all rows."""
+    return f"{estimator} of {level}" if level else estimator
+
+
+def part_name(number: int) -> str:
+    """Name of a part's replicates."""
+    return f"part {number}"
 
 
 def row_weights(n_rows: int, cluster: Ints | None, seed: np.random.SeedSequence) -> Floats:

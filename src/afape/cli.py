@@ -5,19 +5,15 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 from rich.console import Console
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
-from rich.table import Table
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 
-if TYPE_CHECKING:  # scikit-learn takes a second to import, so commands import what they need when they run
-    import pandas as pd
+from .commands import register
 
 __all__ = ["app", "main"]
-
-_TARGETS = ("total", "acquisition", "misclassification")
 
 app = typer.Typer(
     help="What would this active-feature-acquisition agent cost if we deployed it?",
@@ -25,6 +21,7 @@ app = typer.Typer(
     add_completion=False,
     pretty_exceptions_enable=False,
 )
+register(app)  # scikit-learn takes a second to import, so commands import what they need when they run
 study = typer.Typer(help="Long studies with known truth; resumed where they stopped.", no_args_is_help=True)
 app.add_typer(study, name="study")
 
@@ -37,65 +34,6 @@ def main() -> None:
 @app.callback()
 def _root() -> None:
     pass
-
-
-@app.command()
-def demo(
-    rows: Annotated[int, typer.Option(min=1000, help="Rows of the synthetic problem.")] = 150_000,
-    seed: Annotated[int, typer.Option(min=0, help="Seed.")] = 0,
-) -> None:
-    """Evaluate three random policies on a synthetic problem whose true cost is known."""
-    console = Console()
-    with _bar(console) as tell:
-        tell("loading", 0, 1)
-        from .experiments.demo import run_demo
-
-        table = run_demo(rows, seed, tell)
-    _print_demo(console, table)
-
-
-def _print_demo(console: Console, table: pd.DataFrame) -> None:
-    shown = Table(
-        title="Total cost of a run, estimated from records with gaps",
-        title_justify="left",
-        box=None,
-        padding=(0, 1),
-        pad_edge=False,
-    )
-    shown.add_column("estimator", no_wrap=True)
-    for column in ("estimate", "95 % interval", "distance", "acquis.", "misclass.", "eff. rows"):
-        shown.add_column(column, justify="right", no_wrap=True)
-    lines = {(r["policy"], r["estimator"], r["target"]): r for r in table.to_dict("records")}
-    for policy in table["policy"].unique():
-        truth = lines[policy, "ipw-semi", "total"]["truth"]
-        shown.add_row("")
-        shown.add_row(f"[bold]{policy}[/]", f"[bold]{truth:.3f}[/]", "[bold]the truth[/]")
-        for estimator in table["estimator"].unique():
-            total, acquisition, wrong = (lines[policy, estimator, target] for target in _TARGETS)
-            misses = truth < total["lower"] or truth > total["upper"]  # false where there is no interval
-            interval = f"{total['lower']:.3f} to {total['upper']:.3f}"
-            shown.add_row(
-                f" {estimator}",
-                "bounds" if total["bound_lower"] == total["bound_lower"] else f"{total['estimate']:.3f}",
-                "bootstrap only" if total["lower"] != total["lower"] else interval,
-                _signed(total["distance"]),
-                _signed(acquisition["distance"]),
-                _signed(wrong["distance"]),
-                f"{total['ess']:,.0f}",
-                style="red" if misses else None,
-            )
-    console.print(shown)
-    console.print(
-        "distance: estimate minus truth, of the total and of its two parts. Red: the interval misses the truth.\n"
-        "imp-mean, blocking and cc are what the field reports today; -gt knows the true propensity."
-    )
-    for policy, words in table.attrs["support"].items():
-        if words:
-            console.print(f"\nSupport of {policy}: {words}", highlight=False)
-
-
-def _signed(distance: float) -> str:
-    return "" if distance != distance else f"{round(distance, 3) + 0.0:+.3f}"
 
 
 Draws = Annotated[int, typer.Option(min=2, help="Data sets to draw.")]
@@ -169,6 +107,30 @@ def efficiency(
     console.print(f"Written to {out}: README.md, summary.csv")
 
 
+@study.command()
+def outcomes(draws: Draws = 1000, rows: Rows = 2000, jobs: Jobs = 1, out: Out = Path("studies/outcomes")) -> None:
+    """Count how often intervals of rates, sensitivity, predictive values, Brier score and AUC contain the truth."""
+    console = Console()
+    with _bar(console) as tell:
+        tell("loading", 0, 1)
+        from .experiments.outcomes import outcomes_study
+        from .experiments.study import OtherStudyError
+
+        try:
+            summary = outcomes_study(
+                out,
+                n_draws=draws,
+                n_rows=rows,
+                n_jobs=jobs,
+                progress=lambda done, todo: tell("batches", done, todo),
+            )
+        except (OSError, OtherStudyError) as error:
+            raise typer.BadParameter(f"'--out' cannot be used: {error}") from error
+    shown = summary[["quantity", "truth", "bias", "mean_std_error", "coverage"]]
+    console.print(shown.to_string(index=False, float_format="{:.4g}".format), soft_wrap=True)
+    console.print(f"Written to {out}: README.md, summary.csv")
+
+
 def _study(name: str, out: Path, **arguments: int) -> None:
     console = Console()
     with _bar(console) as tell:
@@ -201,7 +163,13 @@ def _study(name: str, out: Path, **arguments: int) -> None:
 
 @contextmanager
 def _bar(console: Console) -> Iterator[Callable[[str, int, int], None]]:
-    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
+    columns = (
+        TextColumn("{task.description}"),
+        BarColumn(),
+        MofNCompleteColumn(),
+        TimeElapsedColumn(),
+        TimeRemainingColumn(),
+    )
     with Progress(*columns, console=console, transient=True) as progress:
         task = progress.add_task("starting", total=1)
         yield lambda what, done, todo: progress.update(task, description=what, completed=done, total=todo)

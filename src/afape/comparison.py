@@ -5,28 +5,32 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
-from itertools import combinations
+from importlib import import_module
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pandas as pd
-from scipy.special import ndtr, stdtr, stdtrit
 
 from .agents.policy import Policy, bind
-from .arrays import Floats, cluster_sums
 from .classifiers import Classifier
 from .data import Retrospective
-from .estimators import TARGETS, Bounds, Estimate, ImputedEstimate, rubin_covariance
+from .estimators import Bounds, Estimate
 from .estimators.catalogue import ranked
+from .estimators.joint import covariance_of, draws, paired_differences
+from .frontier import Frontier, frontier_of
+from .metrics import metrics_of
 from .missingness import MAR, MCAR, MNAR
-from .plan import Options, check_progress, check_sendable, make_plan
-from .result import Evaluation, plain_records
-from .run import Progress, run
+from .parts import Parts
+from .plan import Options, check_sendable, make_plan
+from .plotting import axes_of
+from .price_plane import PricePlane, price_plane_of
+from .progress import Progress, check_progress
+from .result import Evaluation, NotEstimableError, plain_records
+from .run import run
 from .support import SupportThresholds
 
 __all__ = ["Comparison", "compare"]
-
-_DRAWS = 20_000  # of the joint normal law of the estimates
 
 
 @dataclass(frozen=True, eq=False)
@@ -60,8 +64,9 @@ class Comparison:
         Under a graph, a policy that wants nothing whose recording depends on groups with gaps has ``drl-semi`` where another
         has ``drl-semi-miss``; either name stands for both.
         """
-        if target not in TARGETS:
-            raise ValueError(f"'target' must be one of {list(TARGETS)}, but is {target!r}.")
+        targets = next(iter(self.evaluations.values())).targets
+        if target not in targets:
+            raise ValueError(f"'target' must be one of {list(targets)}, but is {target!r}.")
         found = {
             name: e[own][target]
             for name, e in self.evaluations.items()
@@ -110,42 +115,7 @@ class Comparison:
         difference and the interval is many standard errors wide. ``p_value`` is adjusted in the same way. Policies for which the
         estimator has no answer, or only bounds, are left out; ``a - b`` of the estimates bounds their differences.
         """
-        estimates = self._points(estimator or self.best_estimator, target)
-        names, covariance = list(estimates), _covariance(list(estimates.values()))
-        values = np.array([e.value for e in estimates.values()])
-        pairs = np.array(list(combinations(range(len(names)), 2))).reshape(-1, 2)
-        if len(pairs) == 0:
-            raise ValueError("Differences need at least two policies with an answer.")
-        a, b = pairs.T
-        difference = values[a] - values[b]
-        each = list(estimates.values())
-        paired = [each[i] - each[j] for i, j in pairs]
-        rounding = 1e-12 * max(1.0, float(np.abs(values).max()))
-        errors = np.array([d.std_error for d in paired])
-        errors[errors <= rounding] = 0.0  # costs that are known exactly, up to rounding
-        certain = errors == 0
-        scale, freedom = np.where(certain, 1.0, errors), np.array([d.degrees_of_freedom for d in paired])
-        # The smallest p-value of all pairs, had no policy differed; each pair is then held to it by its own t law.
-        drawn = _draws(covariance)
-        studentised = np.where(certain, 0.0, np.abs(drawn[:, a] - drawn[:, b]) / scale)
-        smallest = 2 * ndtr(-studentised.max(axis=1))
-        level = float(np.quantile(smallest, 1 - self.confidence))
-        half = stdtrit(freedom, 1 - level / 2) * errors
-        own = 2 * stdtr(freedom, -np.abs(difference) / scale)
-        exceeded = (smallest[:, None] <= own).sum(axis=0)
-        exceeded = np.where(certain, np.where(np.abs(difference) > rounding, 0, len(smallest)), exceeded)
-        return pd.DataFrame(
-            {
-                "policy": [names[k] for k in a],
-                "minus": [names[k] for k in b],
-                "difference": difference,
-                "std_error": errors,
-                "lower": difference - half,
-                "upper": difference + half,
-                "degrees_of_freedom": freedom,
-                "p_value": (1 + exceeded) / (1 + len(smallest)),
-            }
-        )
+        return paired_differences(self._points(estimator or self.best_estimator, target), self.confidence)
 
     def ranking(self, estimator: str | None = None, target: str = "total") -> pd.DataFrame:
         """Policies from cheap to dear, with the uncertainty of their rank.
@@ -159,7 +129,7 @@ class Comparison:
         estimates = self._points(estimator, target)
         names = list(estimates)
         values = np.array([e.value for e in estimates.values()])
-        drawn = values + _draws(_covariance(list(estimates.values())))
+        drawn = values + draws(covariance_of(list(estimates.values())))
         best = np.bincount(drawn.argmin(axis=1), minlength=len(names)) / len(drawn)
         cheaper, dearer = np.zeros(len(names), dtype=int), np.zeros(len(names), dtype=int)
         if len(names) > 1:
@@ -183,6 +153,100 @@ class Comparison:
         table["verdict"] = [_verdict(line, len(names)) for line in table.to_dict("records")]
         return table.sort_values("estimate", ignore_index=True, kind="stable")
 
+    def _parts(self, estimator: str | None) -> dict[str, Parts]:
+        """Parts of every policy for which the estimator has some that are no bounds."""
+        name = estimator or self.best_estimator
+        found: dict[str, Parts] = {}
+        reasons = {}
+        for policy, evaluation in self.evaluations.items():
+            try:
+                parts = evaluation.parts(_own_name(evaluation, name))
+            except NotEstimableError as error:
+                reasons[policy] = str(error)
+                continue
+            if parts.sums.columns.open:
+                reasons[policy] = "only bounds"
+            else:
+                found[policy] = parts
+        if not found:
+            raise NotEstimableError(f"No policy has parts by {name!r}: {reasons}.")
+        return found
+
+    def metrics(self, estimator: str | None = None) -> pd.DataFrame:
+        """Metrics of every policy, see `Evaluation.metrics`; by `best_estimator` unless another is named."""
+        name = estimator or self.best_estimator
+        tables = [
+            e.metrics(_own_name(e, name)).assign(policy=policy)
+            for policy, e in self.evaluations.items()
+            if _own_name(e, name) in e
+        ]
+        if not tables:
+            self.estimates(name)  # says why
+        table = pd.concat(tables, ignore_index=True)
+        return table[["policy", *[c for c in table.columns if c != "policy"]]]
+
+    def metric_differences(self, estimator: str | None = None) -> pd.DataFrame:
+        """Paired differences of every metric between all pairs of policies.
+
+        Intervals of one metric hold for all pairs of policies at once. Policies for which a metric has no estimate are left
+        out of it.
+        """
+        by_metric: dict[tuple[str, Any], dict[str, Estimate]] = {}
+        for policy, parts in self._parts(estimator).items():
+            for metric in metrics_of(parts):
+                found = by_metric.setdefault((metric.name, metric.label), {})
+                if metric.estimate is not None:
+                    found[policy] = metric.estimate
+        tables = []
+        for (name, label), estimates in by_metric.items():
+            if len(estimates) > 1:
+                table = paired_differences(estimates, self.confidence)
+                table.insert(0, "metric", name)
+                table.insert(1, "label", "" if label is None else label)
+                tables.append(table)
+        if not tables:
+            raise ValueError("Differences need at least two policies with an answer.")
+        return pd.concat(tables, ignore_index=True)
+
+    def reprice(self, costs: Any = None, misclassification_cost: Any = None) -> Comparison:
+        """The same policies with other prices and other costs of errors, see `Evaluation.reprice`.
+
+        Table, differences and ranking of what is returned are those under the new prices.
+        """
+        priced = {name: e.reprice(costs, misclassification_cost) for name, e in self.evaluations.items()}
+        return Comparison(priced, self.confidence)
+
+    def price_plane(
+        self, prices: Mapping[str, tuple[float, float]], estimator: str | None = None, points: int = 41
+    ) -> PricePlane:
+        """Which policy is the cheapest, where one or two prices vary, and where that is uncertain.
+
+        Parameters
+        ----------
+        prices : mapping from group to (least, largest)
+            One or two prices; "misclassification" stands for the cost of an error, the same for all.
+        estimator : str, optional
+            Default: `best_estimator`.
+        points : int
+            Points of each range.
+        """
+        return price_plane_of(self._parts(estimator), prices, points, self.confidence)
+
+    def frontier(self, estimator: str | None = None, label: Any = None) -> Frontier:
+        """Cost-effectiveness: cost of acquisition against cases found, and the policies that are not dominated.
+
+        Parameters
+        ----------
+        estimator : str, optional
+            Default: `best_estimator`.
+        label : optional
+            The class to find; default the second of two classes, and every right prediction where there are more.
+        """
+        parts = self._parts(estimator)
+        classes = next(iter(parts.values())).tariff.classes
+        label = classes[1] if label is None and len(classes) == 2 else label
+        return frontier_of(parts, label, self.confidence)
+
     def to_dict(self) -> dict[str, Any]:
         """Everything but the influence values, as plain numbers and text, ready for JSON."""
         out: dict[str, Any] = {
@@ -197,6 +261,13 @@ class Comparison:
         except ValueError as error:  # nothing to rank by
             out["reason"] = str(error)
         return out
+
+    def to_html(self, path: str | Path, **content: Any) -> None:
+        """Write a page that stands alone, with costs, differences and what each policy does; prices can be changed in it.
+
+        Needs the extra ``report``. ``content`` goes to `afape.report.write_report`: ``sensitivity``, ``notes``, ``details``.
+        """
+        import_module("afape.report").write_report(self, path, **content)  # the page stands above results
 
     def plot(self, estimator: str | None = None, target: str = "total", ax: Any = None) -> Any:
         """Draw the estimates with their intervals, cheapest first; needs matplotlib.
@@ -214,15 +285,11 @@ class Comparison:
         -------
         matplotlib Axes
         """
-        try:
-            from matplotlib import pyplot
-        except ModuleNotFoundError as error:
-            raise ModuleNotFoundError("Plots need matplotlib: pip install 'afape[plot]'.") from error
         estimator = estimator or self.best_estimator
         found = self.estimates(estimator, target)
         ends = {name: e.interval(self.confidence) for name, e in found.items()}
         order = sorted(found, key=lambda name: -sum(ends[name]))
-        ax = pyplot.figure(figsize=(6, 0.6 + 0.4 * len(order))).add_subplot() if ax is None else ax
+        ax = axes_of(ax, (6, 0.6 + 0.4 * len(order)))
         for y, name in enumerate(order):
             bounds = isinstance(found[name], Bounds)
             ax.plot(ends[name], [y, y], color="0.6" if bounds else "C0")
@@ -231,6 +298,19 @@ class Comparison:
         ax.set_yticks(range(len(order)), order)
         ax.set_xlabel(f"{target} cost by {estimator}, {100 * self.confidence:g} % intervals")
         return ax
+
+    def _repr_html_(self) -> str:
+        from html import escape
+
+        first = next(iter(self.evaluations.values()))
+        head = f"{len(self.evaluations)} policies on {first.support.n_rows} rows"
+        try:
+            shown = self.ranking().round(4)
+            head += f", total cost by {self.best_estimator}"
+        except ValueError:
+            totals = self.table[self.table["target"] == "total"]
+            shown = totals[["policy", "estimator", "estimate", "bound_lower", "bound_upper", "note"]].round(4)
+        return f"<p>{escape(head)}</p>{shown.to_html(index=False, border=0)}"
 
     def __repr__(self) -> str:
         first = next(iter(self.evaluations.values()))
@@ -274,34 +354,6 @@ def _own_name(evaluation: Evaluation, estimator: str) -> str:
     return twin if estimator not in evaluation.outcomes and twin in evaluation.outcomes else estimator
 
 
-def _covariance(estimates: list[Estimate]) -> Floats:
-    """Joint covariance of estimates on the same rows, from completed tables, influence values or paired replicates."""
-    imputed = [e for e in estimates if isinstance(e, ImputedEstimate)]
-    if len(imputed) == len(estimates):
-        return rubin_covariance(imputed)
-    influences = [e.influence for e in estimates if e.influence is not None]
-    if len(influences) == len(estimates):
-        sums = np.array([cluster_sums(phi, estimates[0].cluster) for phi in influences])
-        m = sums.shape[1]
-        return np.asarray(sums @ sums.T * m / max(m - 1, 1) / len(influences[0]) ** 2)
-    replicates = [e.replicates for e in estimates if e.replicates is not None]
-    if len(replicates) == len(estimates):
-        shortest = min(len(r) for r in replicates)  # one policy's bootstrap may have been interrupted
-        together = np.array([r[:shortest] for r in replicates])
-        together = together[:, np.isfinite(together).all(axis=0)]
-        if together.shape[1] > 1:
-            return np.atleast_2d(np.cov(together))
-    raise ValueError(
-        "This estimator has no standard errors without replicates; call compare with bootstrap=200 or more."
-    )
-
-
-def _draws(covariance: Floats) -> Floats:
-    """Deviations from the joint normal law, the same for every call."""
-    rng = np.random.default_rng(0)
-    return np.asarray(rng.multivariate_normal(np.zeros(len(covariance)), covariance, size=_DRAWS, method="svd"))
-
-
 def compare(
     data: Retrospective,
     policies: Mapping[str, Policy],
@@ -323,7 +375,9 @@ def compare(
     n_jobs: int | None = None,
     walk: Any = None,
     thresholds: SupportThresholds | None = None,
-    progress: Progress | None = None,
+    outcomes: Any = None,
+    by: Any = None,
+    progress: Progress | bool | None = None,
 ) -> Comparison:
     """Evaluate several policies on the same rows.
 
@@ -353,6 +407,8 @@ def compare(
         n_jobs=n_jobs,
         walk=walk,
         thresholds=thresholds,
+        outcomes=outcomes,
+        by=by,
     )
     if odd := [name for name in policies if not isinstance(name, str) or not name.strip()]:
         raise TypeError(f"'policies' must have texts as names, but {odd[0]!r} is none.")
@@ -360,4 +416,5 @@ def compare(
     plan = make_plan(data, classifier, missingness, options)
     bound = {name: bind(policy, data.problem, f"policies[{name!r}]") for name, policy in policies.items()}
     check_sendable(n_jobs, policies=bound, classifier=classifier)
-    return Comparison(run(plan, bound, progress), confidence)
+    found = run(plan, bound, progress)
+    return Comparison({name: e.described(policies[name]) for name, e in found.items()}, confidence)

@@ -2,21 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
 
 import numpy as np
+from scipy.sparse import csr_array
 
 from .agents.policy import Policy
 from .arrays import Bools, Floats, Ints, units_of
-from .estimators.weighted import Flows
+from .estimators.weighted import Flows, state_parts
 from .imputation import Components, Known, StateCosts, TooManySetsError, components_of
 from .missingness import Conditioning
 from .nuisance.fitted import ViewKey
 from .nuisance.weights import View
 from .nuisance.worst_case import Endings
 from .plan import Plan
-from .walk import Ground, Tables, WalkTable, walk
+from .walk import Ground, PartColumns, Tables, WalkTable, walk
 
 __all__ = ["policy_components"]
 
@@ -24,11 +25,16 @@ _FOLDS = 5  # for donors, where everything else is learned and used on the same 
 
 
 def policy_components(
-    plan: Plan, policy: Policy, tables: Tables, given: Conditioning, views: Mapping[ViewKey, View]
+    plan: Plan,
+    policy: Policy,
+    tables: Tables,
+    given: Conditioning,
+    views: Mapping[ViewKey, View],
+    told: Callable[[WalkTable], None] | None = None,
 ) -> dict[tuple[ViewKey, bool | None], Components]:
     """Components by view, and by whether runs into unsupported sets are at their least or largest cost.
 
-    Views that support all of the policy share theirs.
+    Views that support all of the policy share theirs. ``told`` hears of every table of completed rows.
     """
     known = _known(plan, given)
     out: dict[tuple[ViewKey, bool | None], Components] = {}
@@ -39,7 +45,7 @@ def policy_components(
             out[key, None] = shared
             continue
         ends = [None if flag is None else Endings(plan.data, view, flag) for flag in flags]
-        costs = _costs(plan, policy, known, view, ends)
+        costs = _costs(plan, policy, known, view, ends, told)
         try:
             found = components_of(plan.data, tables, known, costs, plan.component_seed)
         except TooManySetsError:
@@ -71,7 +77,14 @@ def _known(plan: Plan, given: Conditioning) -> Known:
     )
 
 
-def _costs(plan: Plan, policy: Policy, known: Known, view: View, ends: list[Endings | None]) -> StateCosts:
+def _costs(
+    plan: Plan,
+    policy: Policy,
+    known: Known,
+    view: View,
+    ends: list[Endings | None],
+    told: Callable[[WalkTable], None] | None,
+) -> StateCosts:
     data, prices = plan.data, plan.data.problem.prices
 
     def of(table: WalkTable) -> tuple[Ints, Floats, Bools]:
@@ -87,9 +100,17 @@ def _costs(plan: Plan, policy: Policy, known: Known, view: View, ends: list[Endi
             columns += [flows.price("before")[every_line], flows.cost[every_line]]
         return every_line, np.column_stack(columns), np.arange(len(every_line)) >= len(lines)
 
+    columns = PartColumns.of(data, len(plan.outcomes), ends[0] is not None)
+
+    def parts(table: WalkTable, lines: Ints) -> csr_array:
+        flows = Flows(table, prices, None if ends[0] is None else ends[0].of(table))
+        return state_parts(table, flows, columns)[lines]
+
     def run(rows: Ints, values: Floats) -> Iterator[WalkTable]:
-        ground = Ground.everything(data.take(rows), values, policy, plan.classifier)
+        ground = Ground.everything(data.take(rows), values, policy, plan.classifier, plan.outcomes)
         for table in walk(ground, None, plan.walk, plan.walk_seed, plan.n_jobs):
+            if told is not None:
+                told(table)
             yield replace(table, row=rows[table.row])
 
-    return StateCosts(of, run)
+    return StateCosts(of, run, parts)

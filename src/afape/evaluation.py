@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -15,14 +15,17 @@ from .data import Retrospective
 from .estimators.estimate import Estimate
 from .estimators.plain import RunAverage
 from .missingness import MAR, MCAR, MNAR
-from .plan import Options, check_progress, check_sendable, make_plan, name_of, walk_options
+from .outcomes import NO_OUTCOMES, OwnOutcomes, check_outcomes
+from .parts import Parts, PartSums, Tariff
+from .plan import Options, check_sendable, make_plan, name_of, walk_options
+from .progress import Progress, check_progress
 from .result import Evaluation
-from .run import Progress, run
+from .run import run
 from .support import SupportThresholds
-from .walk import Ground, WalkOptions, run_costs
+from .walk import Ground, PartColumns, RunCosts, WalkOptions, run_costs
 from .walk import walk as walk_rows
 
-__all__ = ["evaluate", "true_cost"]
+__all__ = ["evaluate", "true_cost", "true_parts"]
 
 
 def evaluate(
@@ -46,7 +49,9 @@ def evaluate(
     n_jobs: int | None = None,
     walk: WalkOptions | None = None,
     thresholds: SupportThresholds | None = None,
-    progress: Progress | None = None,
+    outcomes: Mapping[str, Callable[..., Any]] | None = None,
+    by: Any = None,
+    progress: Progress | bool | None = None,
 ) -> Evaluation:
     """Estimate what a policy would cost if it were deployed.
 
@@ -98,8 +103,13 @@ def evaluate(
     thresholds : SupportThresholds, optional
         What counts as too little support. Where more than a negligible share of the policy's runs wants sets that the
         records do not support, estimators answer with `Bounds` (see `check_support`).
-    progress : callable, optional
-        Called with steps done and steps to do.
+    outcomes : mapping from name to function, optional
+        Outcomes of your own: ``f(values, acquired, labels)`` gives one number per case, asked where a run stops, and is estimated
+        as the misclassification cost is. `brier`, `log_loss` and `score` make some of a classifier with ``predict_proba``.
+    by : str or array, optional
+        A recorded column, or one entry per row: every estimate also for each of its levels, in ``result.subgroups``.
+    progress : callable or bool, optional
+        Called with steps done and steps to do. True shows a bar, False none; by default notebooks show one.
 
     Returns
     -------
@@ -121,12 +131,14 @@ def evaluate(
         n_jobs=n_jobs,
         walk=walk,
         thresholds=thresholds,
+        outcomes=outcomes,
+        by=by,
     )
     plan = make_plan(data, classifier, missingness, options)
     check_progress(progress)
     name, bound = name_of(policy), bind(policy, data.problem)
     check_sendable(n_jobs, policy=bound, classifier=classifier)
-    return run(plan, {name: bound}, progress)[name]
+    return run(plan, {name: bound}, progress)[name].described(policy)
 
 
 def true_cost(
@@ -144,6 +156,40 @@ def true_cost(
     The intervals speak about the population that the rows were drawn from; for these very rows the value is
     exact (or, where rows were sampled, as exact as the sampling).
     """
+    check_confidence(confidence)
+    runs = _complete_runs(data, policy, classifier, NO_OUTCOMES, random_state, n_jobs, walk)
+    return RunAverage(data, runs, np.ones(len(data))).outcome(data.identity, confidence).estimates
+
+
+def true_parts(
+    data: Retrospective,
+    policy: Policy,
+    classifier: Classifier,
+    *,
+    outcomes: Mapping[str, Callable[..., Any]] | None = None,
+    confidence: float = 0.95,
+    random_state: int | None = 0,
+    n_jobs: int | None = None,
+    walk: WalkOptions | None = None,
+) -> Parts:
+    """What a policy does, from complete data: the parts of its cost, see `Parts`; arguments as of `evaluate`."""
+    check_confidence(confidence)
+    own = check_outcomes(outcomes)
+    runs = _complete_runs(data, policy, classifier, own, random_state, n_jobs, walk)
+    linear = RunAverage(data, runs, np.ones(len(data))).parts(data.identity, confidence)
+    return Parts("truth", PartSums(linear, PartColumns.of(data, len(own))), Tariff.of(data, own), confidence)
+
+
+def _complete_runs(
+    data: Retrospective,
+    policy: Policy,
+    classifier: Classifier,
+    outcomes: OwnOutcomes,
+    random_state: int | None,
+    n_jobs: int | None,
+    walk: WalkOptions | None,
+) -> RunCosts:
+    """Runs on complete data, checked."""
     if not isinstance(data, Retrospective):
         raise TypeError(f"'data' must be an afape.Retrospective, not {type(data).__name__}.")
     gaps = (~data.recorded).sum(axis=0)
@@ -153,11 +199,10 @@ def true_cost(
             f"'data' must be complete, but {int((~data.complete).sum())} of {len(data)} rows have gaps, most of them in "
             f"{data.problem.group_names[g]!r} ({int(gaps[g])} rows). With gaps, use afape.evaluate."
         )
-    check_confidence(confidence)
     check_seed(random_state)
     check_sendable(check_jobs(n_jobs), policy=policy, classifier=classifier)
     judge = check_classifier(classifier, data)
-    ground = Ground.everything(data, data.values, bind(policy, data.problem), judge)
+    ground = Ground.everything(data, data.values, bind(policy, data.problem), judge, outcomes)
     seed = int(np.random.SeedSequence(random_state).generate_state(1, np.uint64)[0])
-    runs = run_costs(walk_rows(ground, None, walk_options(walk, data), seed, n_jobs), data)
-    return RunAverage(data, runs, np.ones(len(data))).outcome(data.identity, confidence).estimates
+    tables = walk_rows(ground, None, walk_options(walk, data), seed, n_jobs)
+    return run_costs(tables, data, n_outcomes=len(outcomes))

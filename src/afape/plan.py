@@ -35,6 +35,8 @@ from .nuisance.propensity.learned import DEFAULT_PROPENSITY, LearnedPropensity
 from .nuisance.values.known import KnownValues
 from .nuisance.values.models import DEFAULT_VALUES, LearnedValues
 from .nuisance.weights import PropensitySpec
+from .outcomes import NO_OUTCOMES, OwnOutcomes, check_outcomes
+from .subgroups import Levels, levels_of
 from .support.thresholds import DEFAULT_THRESHOLDS, SupportThresholds
 from .walk import WalkOptions
 
@@ -60,6 +62,8 @@ class Options:
     n_jobs: Any = None
     walk: Any = None
     thresholds: Any = None
+    outcomes: Any = None
+    by: Any = None
 
 
 @dataclass(frozen=True, eq=False)
@@ -84,6 +88,12 @@ class Plan:
         Seeds.
     imputations : Imputations or None
         Completed tables, drawn when first used.
+    outcomes : OwnOutcomes
+        Outcomes of the user's own.
+    levels : Levels or None
+        Subgroups that have estimates of their own.
+    seed : int or None
+        Where all seeds come from.
     """
 
     data: Retrospective
@@ -102,6 +112,9 @@ class Plan:
     n_jobs: int | None
     thresholds: SupportThresholds
     imputations: Imputations | None
+    outcomes: OwnOutcomes = NO_OUTCOMES
+    levels: Levels | None = None
+    seed: int | None = 0
 
     @property
     def n_replicates(self) -> int:
@@ -120,7 +133,9 @@ class Silent:
 def make_plan(data: Any, classifier: Any, missingness: Any, options: Options) -> Plan:
     """Check every argument; ``classifier`` may be None where no prediction is needed."""
     _check_data(data)
+    levels, all_rows = levels_of(options.by, data), data
     data = _check_missingness(missingness, data)
+    levels = None if levels is None else levels.take(np.isin(all_rows.positions, data.positions))
     if options.acquisition_weight not in ("before", "after"):
         raise ValueError(f"'acquisition_weight' must be 'before' or 'after', but is {options.acquisition_weight!r}.")
     check_confidence(options.confidence)
@@ -131,6 +146,7 @@ def make_plan(data: Any, classifier: Any, missingness: Any, options: Options) ->
     possible = choices_under(missingness, specs)
     choices = _chosen(options.estimators, possible)
     values = _action_values(options.values)
+    outcomes = check_outcomes(options.outcomes)
     bootstrap = _bootstrap(options.bootstrap, data)
     judge: Classifier = Silent() if classifier is None else check_classifier(classifier, data)
     seeds = np.random.SeedSequence(options.random_state).spawn(5)
@@ -143,7 +159,7 @@ def make_plan(data: Any, classifier: Any, missingness: Any, options: Options) ->
         propensities=specs,
         choices=choices,
         asked=options.estimators is not None,
-        recipe=Recipe(values, options.normalize, options.acquisition_weight, fold, averaged),
+        recipe=Recipe(values, options.normalize, options.acquisition_weight, fold, averaged, outcomes.names),
         bootstrap=bootstrap,
         confidence=options.confidence,
         walk=walk_options(options.walk, data),
@@ -153,6 +169,9 @@ def make_plan(data: Any, classifier: Any, missingness: Any, options: Options) ->
         n_jobs=options.n_jobs,
         thresholds=_thresholds(options.thresholds),
         imputations=_imputations(options, data, choices, int(imputation_seed.generate_state(1)[0])),
+        outcomes=outcomes,
+        levels=levels,
+        seed=options.random_state,
     )
 
 
@@ -325,12 +344,6 @@ def _imputations(options: Options, data: Retrospective, choices: list[Choice], s
         return None
     n_imputations = 10 if options.n_imputations is None else options.n_imputations
     return Imputations(data, options.imputer, n_imputations, seed)
-
-
-def check_progress(progress: Any) -> None:
-    """Refuse what cannot be told of progress."""
-    if progress is not None and not callable(progress):
-        raise TypeError(f"'progress' must be a function of steps done and steps to do, but is {progress!r}.")
 
 
 def check_sendable(n_jobs: int | None, **things: Any) -> None:

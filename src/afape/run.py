@@ -12,10 +12,11 @@ import pandas as pd
 
 from .agents.policy import Policy, bind
 from .arrays import Bools, Floats, every, share_of_heaviest, tally, unique_sets
-from .bootstrap import Replicates, run_bootstrap
+from .bootstrap import Replicates, Values, key_of, part_name, run_bootstrap
 from .classifiers import column_means
 from .components import policy_components
 from .data import Retrospective
+from .diagnostics.paths import paths_of
 from .diagnostics.search import known_unsupported, supported_view, wanted_enough
 from .diagnostics.sums import carried_by_few, label_suspected, support_of
 from .diagnostics.support import WEIGHT_COLUMNS, Support
@@ -23,9 +24,9 @@ from .diagnostics.words import balance_words, leaning_words, normalizer_words
 from .estimators.bounds import BoundedReduction
 from .estimators.catalogue import METHODS, Choice
 from .estimators.estimate import Outcome
-from .estimators.mi import ANY_TABLES
+from .estimators.imputed import ANY_TABLES
 from .estimators.reduction import Reduced
-from .imputation import ChainedImputer, CompletedRuns, completed_runs, completed_steps
+from .imputation import ChainedImputer, CompletedRuns, completed_runs, completed_steps, component_steps
 from .missingness import MNAR
 from .notices import (
     AssumptionWarning,
@@ -38,15 +39,17 @@ from .notices import (
     ValueFallbackWarning,
     warn,
 )
-from .nuisance.fitted import Fitted, ViewKey
+from .nuisance.fitted import Evidence, Fitted, ViewKey
 from .nuisance.propensity.factor import NotLearnableError
 from .nuisance.propensity.known import BoundKnownPropensity
 from .nuisance.propensity.learned import BoundPropensity
 from .nuisance.values.known import KnownValues
 from .nuisance.values.models import LearnedValues
 from .nuisance.weights import Propensities, Shared, View
+from .parts import Tariff
 from .plan import Plan, name_of
-from .result import Evaluation
+from .progress import Progress, told_by
+from .result import Evaluation, Origin, part_sums
 from .support import SupportMap, SupportSearch
 from .walk import Ground, Tables, TableStore, WalkTable, run_costs, walk
 
@@ -63,15 +66,18 @@ __all__ = [
     "walk_policies",
 ]
 
-Progress = Callable[[int, int], None]
-
 _PROBE_ROWS = 256  # rows by whose sets the form of the propensity is chosen
 _MOST_WANTED = 20_000  # sets whose support is searched for
 _OFF, _FAR_OFF = 0.1, 0.3  # distance of a mean weight from 1 that is told: beyond chance, and in any case
 
 
-def run(plan: Plan, policies: Mapping[str, Policy], progress: Progress | None = None) -> dict[str, Evaluation]:
+def run(plan: Plan, policies: Mapping[str, Policy], progress: Progress | bool | None = None) -> dict[str, Evaluation]:
     """Evaluate policies that know the problem, on the same rows; each as if it were alone, but models are shared."""
+    with told_by(progress) as told:
+        return _run(plan, policies, told)
+
+
+def _run(plan: Plan, policies: Mapping[str, Policy], progress: Progress | None) -> dict[str, Evaluation]:
     steps = Steps(progress, len(policies) * _steps_of(plan))
     _draw_imputations(plan)
     walked = walk_policies(plan, policies, steps.walked)
@@ -101,6 +107,16 @@ class Steps:
         if self.progress is not None:
             self.progress(min(self.done, self.total), self.total)
 
+    def part(self, count: int) -> Steps:
+        """Steps of a part that is told of on its own, so many at most; `add` them when it is done."""
+        base = self.done
+
+        def tell(done: int, _: int) -> None:
+            if self.progress is not None:
+                self.progress(min(base + done, self.total), self.total)
+
+        return Steps(tell, count)
+
     def walked(self, table: WalkTable) -> None:
         """The rows of this table are walked."""
         self.add(int((table.depth == 0).sum()))  # each row starts in one state
@@ -118,6 +134,8 @@ def _steps_of(plan: Plan) -> int:
     steps = len(plan.data) * (1 + ("mean-imputed" in walks)) + plan.n_replicates
     if "completed" in walks and plan.imputations is not None:
         steps += completed_steps(plan.imputations, _used(plan))
+    if any("components" in choice.method.needs for choice in plan.choices):
+        steps += component_steps(len(plan.data))
     return steps
 
 
@@ -195,7 +213,7 @@ def walk_policies(
             if told is not None:
                 told(table)
 
-        ground = Ground.recorded(data, policy, plan.classifier, predicts)
+        ground = Ground.recorded(data, policy, plan.classifier, predicts, plan.outcomes)
         tables = store.keep(walk(ground, None, plan.walk, plan.walk_seed, plan.n_jobs), seen)
         most, n_wanted = _most_wanted(np.concatenate(wanted), np.concatenate(amount))
         out[name] = Walked(tables, most, unique_sets(np.concatenate(asked))[0], n_wanted)
@@ -286,11 +304,15 @@ def fit(
     choices = _choices(plan, propensities)
     used = {c.key: views.by_key[c.key] for c in choices if c.key is not None}
     valued = dict.fromkeys(c.key for c in choices if c.key is not None and "values" in c.method.needs)
-    runs = _runs(plan, policy, walked, choices, steps or Steps(None, 0))
+    steps = steps or Steps(None, 0)
+    runs = _runs(plan, policy, walked, choices, steps)
     given = propensities.conditioning
     composed = dict.fromkeys(c.key for c in choices if c.key is not None and "components" in c.method.needs)
     if composed:
-        runs["components"] = policy_components(plan, policy, walked.tables, given, {key: used[key] for key in composed})
+        part = steps.part(component_steps(len(plan.data)))
+        views_used = {key: used[key] for key in composed}
+        runs["components"] = policy_components(plan, policy, walked.tables, given, views_used, part.walked)
+        steps.add(part.total)
     return Fitted(plan.data, plan.recipe, given, walked.tables, runs, used, tuple(valued)).learn()
 
 
@@ -300,13 +322,16 @@ def _evaluate(
     """Fit, reduce, bootstrap, warn."""
     choices, views = _choices(plan, propensities), views_of(plan, propensities, walked)
     fitted = fit(plan, policy, walked, propensities, views, steps)
-    rows = plan.data.identity
-    outcomes = {c.name: _possible(answer(c, fitted).outcome(rows, plan.confidence), plan.data) for c in choices}
+    tariff = Tariff.of(plan.data, plan.outcomes)
+    populations = _populations(plan, fitted)
+    found = {level: _outcomes(plan, choices, part, tariff) for level, part in populations.items()}
     if plan.bootstrap is not None:
         # Imputed estimates have intervals of their own: replicates would need imputations of their own.
         replicated = [c for c in choices if "imputations" not in c.method.needs]
         replicates = _replicates(plan, fitted, replicated, steps)
-        outcomes |= replicates.added_to({c.name: outcomes[c.name] for c in replicated})
+        found = {level: outcomes | replicates.added_to(outcomes, level) for level, outcomes in found.items()}
+    found = {level: _with_own(outcomes, tariff) for level, outcomes in found.items()}
+    outcomes = found.pop("")
     support = support_of(plan.data, walked.tables, views.search, views.semi, views.complete, views.undecided)
     support = replace(support, estimators=_weight_table(outcomes, [c.name for c in choices if _weighs_states(c)]))
     outcomes = _with_caveats(outcomes, choices, support, plan.thresholds.share)
@@ -314,15 +339,86 @@ def _evaluate(
     _tell(outcomes, choices, fitted, propensities, support)
     _tell_weights(support, choices, plan)
     judge, assumed, forms = name_of(plan.classifier), repr(plan.missingness), propensities.forms()
-    notes = (*propensities.notes, *walked.notes, *_gap_of_nothing(plan, fitted, choices))
-    return Evaluation(outcomes, support, name, judge, assumed, plan.confidence, notes, tuple(choices), forms)
+    notes = (*propensities.notes, *walked.notes, *_gap_of_nothing(plan, fitted, choices), *_told_levels(plan))
+    whole = Evaluation(outcomes, support, name, judge, assumed, plan.confidence, notes, tuple(choices), forms, tariff)
+    origin = Origin(plan.data, plan.missingness, policy, plan.classifier, plan.seed)
+    whole = replace(whole, paths=paths_of(plan.data, walked.tables, views.semi), origin=origin)
+    if len(plan.outcomes):
+        whole = replace(whole, weighted=_weighted_stops(populations[""], views))
+    weighs = [c.name for c in choices if _weighs_states(c)]
+    subgroups = {}
+    for level, part in found.items():
+        subgroups[level] = _subgroup(whole, plan, level, part, weighs)
+        if len(plan.outcomes):
+            subgroups[level] = replace(subgroups[level], weighted=_weighted_stops(populations[level], views))
+    return replace(whole, subgroups=subgroups)
 
 
-def _possible(outcome: Outcome, data: Retrospective) -> Outcome:
-    """Tell estimates what a run can cost at the least and at the most, which intervals never leave."""
-    paid, wrong = float(data.problem.prices.sum()), (float(data.costs.min()), float(data.costs.max()))
-    limits = {"acquisition": (0.0, paid), "misclassification": wrong, "total": (wrong[0], paid + wrong[1])}
-    return replace(outcome, estimates={t: replace(e, limits=limits[t]) for t, e in outcome.estimates.items()})
+def _weighted_stops(fitted: Fitted, views: Views) -> Evidence:
+    """The walk and its weights, without all that was learned beside them."""
+    key = next(key for key in views.by_key if key[0] == "sets")
+    alone = replace(fitted, runs={}, views={key: views.by_key[key]}, values={}, part_values={}, table=None, valued=())
+    return alone.evidence(key)
+
+
+def _populations(plan: Plan, fitted: Fitted) -> dict[str, Fitted]:
+    """The fitted object for all rows, named "", and for the rows of every subgroup: learned from all, averaged over some."""
+    averaged = np.ones(len(plan.data)) if plan.recipe.averaged is None else plan.recipe.averaged
+    out = {"": fitted}
+    if plan.levels is not None:
+        for code, level in enumerate(plan.levels.names):
+            mine = averaged * (plan.levels.codes == code)
+            out[level] = replace(fitted, recipe=replace(plan.recipe, averaged=mine))
+    return out
+
+
+def _outcomes(plan: Plan, choices: list[Choice], fitted: Fitted, tariff: Tariff) -> dict[str, Outcome]:
+    """What every estimator says of the rows that are averaged over, and what that is made of."""
+    used = fitted.row_weight > 0
+    n_units = int(used.sum()) if plan.data.cluster is None else len(np.unique(plan.data.cluster[used]))
+    if plan.levels is not None and n_units < 2:
+        what = "row" if plan.data.cluster is None else "cluster"
+        return {c.name: Outcome({}, reason=f"the subgroup has {n_units} {what}") for c in choices}
+    out = {}
+    for choice in choices:
+        reduced = answer(choice, fitted)
+        outcome = reduced.outcome(plan.data.identity, plan.confidence)
+        estimates = {t: replace(e, limits=tariff.limits[t]) for t, e in outcome.estimates.items()}
+        outcome = replace(outcome, estimates=estimates)
+        if not outcome.reason:
+            parts = reduced.parts(plan.data.identity, plan.confidence)
+            columns = fitted.columns(isinstance(reduced, BoundedReduction))
+            outcome = replace(outcome, parts=parts, columns=columns)
+        out[choice.name] = outcome
+    return out
+
+
+def _with_own(outcomes: dict[str, Outcome], tariff: Tariff) -> dict[str, Outcome]:
+    """Add outcomes of the user's own, which are parts themselves."""
+    out = {}
+    for name, outcome in outcomes.items():
+        sums = part_sums(outcome)
+        own = {} if sums.linear is None else {t: tariff.estimate(sums, t) for t in tariff.own.names}
+        out[name] = replace(outcome, estimates=outcome.estimates | own)
+    return out
+
+
+def _subgroup(whole: Evaluation, plan: Plan, level: str, outcomes: dict[str, Outcome], weighs: list[str]) -> Evaluation:
+    """The evaluation of a subgroup; what the records support is told of all rows."""
+    assert plan.levels is not None
+    rows = int((plan.levels.codes == plan.levels.names.index(level)).sum())
+    support = replace(whole.support, n_rows=rows, estimators=_weight_table(outcomes, weighs))
+    return replace(
+        whole, outcomes=outcomes, support=support, policy=f"{whole.policy} where {plan.levels.name} is {level}"
+    )
+
+
+def _told_levels(plan: Plan) -> tuple[str, ...]:
+    """Say of subgroups how many rows lack what they are told apart by."""
+    if plan.levels is None or plan.levels.n_missing == 0:
+        return ()
+    count, name, level = plan.levels.n_missing, plan.levels.name, plan.levels.names[-1]
+    return (f"{count} of {len(plan.data)} rows have no {name!r}; they form the subgroup {level!r}.",)
 
 
 def _choices(plan: Plan, propensities: Propensities) -> list[Choice]:
@@ -355,7 +451,7 @@ def _refusal(choice: Choice, propensities: Propensities) -> str:
 
 def _runs(plan: Plan, policy: Policy, walked: Walked, choices: list[Choice], steps: Steps) -> dict[str, Any]:
     """Costs of plain runs, by walk, for the methods that average them."""
-    data, judge, tables = plan.data, plan.classifier, walked.tables
+    data, judge, tables, own = plan.data, plan.classifier, walked.tables, len(plan.outcomes)
     needed = {choice.method.walk for choice in choices if choice.key is None}
 
     def walking(ground: Ground, rows: Any = None) -> Iterator[WalkTable]:
@@ -363,22 +459,31 @@ def _runs(plan: Plan, policy: Policy, walked: Walked, choices: list[Choice], ste
 
     out: dict[str, Any] = {}
     if "recorded" in needed:
-        out["recorded"] = run_costs(tables, data)
+        out["recorded"] = run_costs(tables, data, n_outcomes=own)
     if "blocked" in needed:
-        out["blocked"] = run_costs(tables, data, blocked=True)
+        out["blocked"] = run_costs(tables, data, blocked=True, n_outcomes=own)
         lacking = np.flatnonzero(~every(data.recorded[:, data.problem.free]))
         if len(lacking):  # these rows start from the free groups that they have
-            partly = Ground.partly_free(data, policy, judge)
-            out["blocked"] += run_costs(walking(partly, lacking), data, blocked=True)
+            partly = Ground.partly_free(data, policy, judge, plan.outcomes)
+            out["blocked"] += run_costs(walking(partly, lacking), data, blocked=True, n_outcomes=own)
     if "mean-imputed" in needed:
         completed = np.where(np.isnan(data.values), column_means(data), data.values)
-        ground = Ground.everything(data, completed, policy, judge)
-        out["mean-imputed"] = run_costs(steps.telling(walking(ground)), data)
+        ground = Ground.everything(data, completed, policy, judge, plan.outcomes)
+        out["mean-imputed"] = run_costs(steps.telling(walking(ground)), data, n_outcomes=own)
     if "completed" in needed and plan.imputations is not None:
         if not walked.gaps(data) and not plan.imputations.reason:  # all that the policy wants is recorded in every row
-            return out | {"completed": CompletedRuns([run_costs(tables, data)] * len(plan.imputations), ANY_TABLES)}
+            return out | {
+                "completed": CompletedRuns(
+                    [run_costs(tables, data, n_outcomes=own)] * len(plan.imputations), ANY_TABLES
+                )
+            }
         out["completed"] = completed_runs(
-            plan.imputations, policy, judge, _used(plan), lambda ground, rows: steps.telling(walking(ground, rows))
+            plan.imputations,
+            policy,
+            judge,
+            _used(plan),
+            lambda ground, rows: steps.telling(walking(ground, rows)),
+            plan.outcomes,
         )
     return out
 
@@ -406,7 +511,7 @@ def _weighs_states(choice: Choice) -> bool:
 def _replicates(plan: Plan, fitted: Fitted, choices: list[Choice], steps: Steps) -> Replicates:
     assert plan.bootstrap is not None
     return run_bootstrap(
-        partial(_replicate, fitted, choices, plan.bootstrap.refit),
+        partial(_replicate, plan, fitted, choices),
         plan.data,
         plan.bootstrap,
         plan.bootstrap_seed,
@@ -415,13 +520,32 @@ def _replicates(plan: Plan, fitted: Fitted, choices: list[Choice], steps: Steps)
     )
 
 
-def _replicate(fitted: Fitted, choices: list[Choice], refit: bool, drawn: Floats) -> dict[str, dict[str, float]]:
+def _replicate(plan: Plan, fitted: Fitted, choices: list[Choice], drawn: Floats) -> Values:
     """Every estimate with rows drawn this often; nothing where the drawn rows do not suffice to learn what is needed."""
+    assert plan.bootstrap is not None
     try:
-        again = fitted.refit(drawn) if refit else fitted.reweight(drawn)
-        return {choice.name: answer(choice, again).values for choice in choices}
+        again = fitted.refit(drawn) if plan.bootstrap.refit else fitted.reweight(drawn)
     except NotLearnableError:
-        return {choice.name: {} for choice in choices}
+        return {}
+    out: Values = {}
+    for level, population in _populations(plan, again).items():
+        if not (population.row_weight > 0).any():  # no row of the subgroup was drawn
+            continue
+        for choice in choices:
+            try:
+                out[key_of(choice.name, level)] = _replicated(answer(choice, population), plan)
+            except NotLearnableError:
+                return {}
+    return out
+
+
+def _replicated(reduced: Reduced, plan: Plan) -> dict[str, float]:
+    """Values of the targets, and of all parts by their number."""
+    values = dict(reduced.values)
+    if np.isfinite(list(values.values())).all():
+        parts = reduced.parts(plan.data.identity, plan.confidence)
+        values |= {} if parts is None else {part_name(j): float(v) for j, v in enumerate(parts.values)}
+    return values
 
 
 def _weight_table(outcomes: dict[str, Outcome], names: list[str]) -> pd.DataFrame:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
@@ -14,6 +14,7 @@ from ..arrays import Bools, Floats, every
 from ..data import Retrospective
 from ..missingness import MAR, MCAR, MNAR, MGraph
 from ..nuisance.propensity.logistic import fit_logistic, flexible_design, logistic_design, score_test
+from .plain import plain_records
 
 __all__ = [
     "Implication",
@@ -224,6 +225,23 @@ class MissingnessCheck:
     def findings(self) -> tuple[str, ...]:
         """What is rejected, in words."""
         return tuple(self.rejected["words"])
+
+    def to_dict(self) -> dict[str, Any]:
+        """Everything as plain numbers and text, ready for JSON."""
+        return {
+            "assumption": self.assumption,
+            "level": self.level,
+            "holds": self.holds,
+            "tests": plain_records(self.table),
+            "findings": list(self.findings),
+            "advice": list(self.advice),
+        }
+
+    def _repr_html_(self) -> str:
+        from html import escape
+
+        words = "".join(f"<p>{escape(text)}</p>" for text in repr(self).splitlines())
+        return words + self.table.drop(columns="words").round(4).to_html(index=False, border=0)
 
     def __repr__(self) -> str:
         tested, rejected = int(self.table["p_value"].notna().sum()), len(self.rejected)

@@ -28,8 +28,8 @@ def love_plot(balance: pd.DataFrame, ax: Any = None, most: int = 30) -> Any:
         ax.scatter(size, height, edgecolors=colour, facecolors=filled, label=f"{column} weighting", zorder=3)
     ax.axvline(_LIMIT, color="0.6", linestyle="--", linewidth=1)
     ax.set_yticks(height, [f"{line['column']} ({line['set']})" for line in shown.to_dict("records")])
-    ax.set_xlabel("difference from all rows, in standard deviations")
+    ax.set_xlabel("difference, in standard deviations")
     ax.set_xlim(left=0.0)
     ax.grid(axis="y", color="0.92")
-    ax.legend(loc="lower right", frameon=False)
+    ax.legend(loc="lower right", bbox_to_anchor=(1.0, 1.0), ncols=2, frameon=False, fontsize=9)
     return ax

@@ -7,6 +7,8 @@ from typing import Any
 
 import pandas as pd
 
+from .plain import plain_records
+
 __all__ = [
     "BALANCE_COLUMNS",
     "HEAVIEST_COLUMNS",
@@ -100,16 +102,42 @@ class Support:
         broken = self.unsupported > 0 or len(self.violations) > 0 or not self.views["holds"].iloc[0]
         return not broken and not self.heavy and len(self.undecided) == 0
 
+    def to_dict(self) -> dict[str, Any]:
+        """Everything as plain numbers and text, ready for JSON."""
+        frames = ("sets", "estimators", "groups", "pairs", "views", "violations", "heaviest", "balance", "undecided")
+        return {
+            "holds": self.holds,
+            "unsupported": self.unsupported,
+            "n_rows": self.n_rows,
+            "sampled_rows": self.sampled,
+            **{name: plain_records(getattr(self, name)) for name in frames},
+            "heavy": list(self.heavy),
+            "warnings": list(self.warnings),
+            "advice": list(self.advice),
+        }
+
     def plot_balance(self, ax: Any = None, most: int = 30) -> Any:
         """Love plot: differences before and after weighting, the ``most`` largest; returns the matplotlib axes."""
         from .love_plot import love_plot
 
         return love_plot(self.balance, ax, most)
 
-    def __repr__(self) -> str:
+    @property
+    def words(self) -> tuple[str, ...]:
+        """What it comes to, in a few lines: findings with an exclamation mark, advice with a bracket."""
         walk = "exact walk" if self.sampled == 0 else f"{self.sampled} of {self.n_rows} rows sampled"
         head = f"Support: {len(self.sets)} sets wanted, {100 * self.unsupported:.2g} % of runs unsupported, {walk}"
-        parts = [head, *(f"! {text}" for text in (*self.warnings, *self.heavy)), *(f"> {text}" for text in self.advice)]
+        return (head, *(f"! {text}" for text in (*self.warnings, *self.heavy)), *(f"> {text}" for text in self.advice))
+
+    def _repr_html_(self) -> str:
+        from html import escape
+
+        words = "".join(f"<p>{escape(text)}</p>" for text in self.words)
+        frames = (self.views, self.groups, self.sets.head(12))
+        return words + "".join(f.round(4).to_html(index=False, border=0) for f in frames if len(f))
+
+    def __repr__(self) -> str:
+        parts = list(self.words)
         frames = (
             self.views,
             self.violations,

@@ -3,7 +3,8 @@
 from .bounds import BoundedReduction, Bounds
 from .catalogue import METHODS, Choice, Method
 from .estimate import TARGETS, Estimate, Outcome
-from .mi import ImputedEstimate, rubin_covariance
+from .imputed import ImputedEstimate, rubin_covariance
+from .linear import LinearParts
 from .plain import RunAverage
 from .reduction import Reduced
 
@@ -15,6 +16,7 @@ __all__ = [
     "Choice",
     "Estimate",
     "ImputedEstimate",
+    "LinearParts",
     "Method",
     "Outcome",
     "Reduced",

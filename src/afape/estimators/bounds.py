@@ -12,6 +12,7 @@ from ..arrays import Floats, check_confidence
 from ..nuisance.fitted import Evidence
 from ..nuisance.weights import View
 from .estimate import Estimate, Outcome, limits_of_sum
+from .linear import LinearParts, joined
 from .reduction import Reduced
 from .weighted import Flows, why_nothing
 
@@ -195,6 +196,10 @@ class BoundedReduction:
             t: Bounds.between(least.estimates[t], largest.estimates[t], unsupported) for t in least.estimates
         }
         return replace(least, estimates=estimates, unsupported=unsupported)
+
+    def parts(self, rows: str, confidence: float) -> LinearParts | None:
+        """Parts of both: what is supported, and what runs into unsupported sets might still come to."""
+        return joined(self.least.parts(rows, confidence), self.largest.parts(rows, confidence))
 
     def _shares(self, view: View) -> tuple[float, float]:
         """Share of the runs that stop by themselves, and that end because the next set is unsupported."""

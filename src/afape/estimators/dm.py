@@ -7,13 +7,15 @@ from functools import cached_property
 
 import numpy as np
 
-from ..arrays import Floats, effective_size, standard_error
+from ..arrays import Floats, Ints, effective_size, standard_error
 from ..nuisance.fitted import Evidence
 from ..nuisance.values.induction import ACQUISITION, MISCLASSIFICATION
 from ..nuisance.weights import View, WeightedStates
 from ..walk import WalkTable
 from .estimate import Estimate, Outcome
+from .linear import Origin, ReplicatedParts
 from .reduction import nothing
+from .weighted import Flows
 
 __all__ = ["DirectMethod", "direct_method"]
 
@@ -27,7 +29,7 @@ def direct_method(evidence: Evidence) -> DirectMethod:
     assert view is not None
     assert values is not None
     starts = np.flatnonzero(table.depth == 0)
-    return DirectMethod(evidence, view, table.at_depth_zero(), values.state[starts])
+    return DirectMethod(evidence, view, table.at_depth_zero(), values.state[starts], starts)
 
 
 @dataclass(frozen=True, eq=False)
@@ -51,12 +53,15 @@ class DirectMethod:
         Where rows start.
     start_values : ndarray of shape (m, 2)
         Their values.
+    starts : ndarray of int, shape (m,)
+        Their lines in the table that has action values.
     """
 
     evidence: Evidence
     view: View
     roots: WalkTable
     start_values: Floats
+    starts: Ints
 
     @property
     def _adjusted(self) -> bool:
@@ -87,6 +92,29 @@ class DirectMethod:
         mean = weight @ self.start_values / total
         paid, wrong = float(mean[ACQUISITION]), float(mean[MISCLASSIFICATION])
         return {"acquisition": paid, "misclassification": wrong, "total": paid + wrong}
+
+    def parts(self, rows: str, confidence: float) -> ReplicatedParts | None:
+        """Mean parts of the starts, without standard errors."""
+        evidence, known = self.evidence, self.evidence.part_values
+        if known is None:
+            return None
+        table, columns, weight = evidence.fitted.table, evidence.columns, self._weights
+        assert table is not None
+        ends = None if evidence.ends is None else evidence.ends.of(table)
+        flows = Flows(table, evidence.data.problem.prices, ends)
+        begun = np.zeros(len(table.row))
+        begun[self.starts] = weight
+        at_start = np.where(flows.decided > 0, begun, 0.0)
+        edges = np.flatnonzero(at_start[table.edge_state])
+        total = weight.sum() if evidence.recipe.normalize else evidence.fitted.row_weight.sum()
+        found = at_start @ columns.decisions(table)
+        found = found + (at_start[table.edge_state[edges]] * table.edge_probability[edges]) @ known.part_edges(edges)
+        learned = known.part_stops(self.starts)
+        stops = columns.stops(table, self.starts) if learned is None else learned
+        found = found + (at_start * table.stop)[self.starts] @ stops
+        for left, label, at, _ in flows.whole(columns):
+            found = found + begun[at] @ (left + label)
+        return ReplicatedParts(np.asarray(found) / total, Origin(evidence.data.cluster, rows, confidence))
 
     def outcome(self, rows: str, confidence: float) -> Outcome:
         """Estimates without standard errors; the bootstrap adds them."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import combinations
@@ -9,11 +10,13 @@ from itertools import combinations
 import numpy as np
 
 from ..arrays import Floats, cluster_sums
-from ..imputation import Components
+from ..imputation import Components, ShownParts
 from ..nuisance.fitted import Evidence
-from ..walk import WalkTable
+from ..walk import PartColumns, WalkTable
+from .booking import Block, Bookings
 from .drl import doubly_robust
 from .estimate import TARGETS, Estimate, Outcome
+from .linear import InfluenceParts, LinearParts, Origin, ReplicatedParts
 from .reduction import nothing
 from .weighted import REACH, STOP, Flows, WeightedSums, weighted_sums
 
@@ -37,6 +40,10 @@ class ComponentFormula:
         out[:, 2:] = np.concatenate(list(self.components.coefficient), axis=1)
         return out
 
+    def blocks(self, table: WalkTable, flows: Flows, columns: PartColumns, n_depths: int) -> Iterator[Block]:
+        """Parts of components are booked with the mixture, see `EfficientSums`."""
+        yield from ()
+
     def linearise(self, mean: Floats) -> tuple[dict[str, float], dict[str, Floats]]:
         """Values of the targets for every order, and their derivatives."""
         values, directions = {}, {}
@@ -56,11 +63,11 @@ class ComponentFormula:
 
 def efficient(evidence: Evidence) -> EfficientSums:
     """EFF in whatever view the evidence is seen in."""
-    components, parts = evidence.components, None
+    components, composed = evidence.components, None
     if components.orders:
         formula = ComponentFormula(components, evidence.recipe.normalize)
-        parts = weighted_sums(evidence, formula, tables=(components.table,), scored=True)
-    return EfficientSums(evidence, components, parts, doubly_robust(evidence, scored=True))
+        composed = weighted_sums(evidence, formula, tables=(components.table,), scored=True)
+    return EfficientSums(evidence, components, composed, doubly_robust(evidence, scored=True))
 
 
 @dataclass(frozen=True, eq=False)
@@ -91,7 +98,7 @@ class EfficientSums:
         Records and row weights.
     components : Components
         Coefficients of every row and set.
-    parts : WeightedSums or None
+    composed : WeightedSums or None
         Their weighted sums; None where the policy reaches too many sets to tell components apart.
     doubly : WeightedSums
         DRL-Semi, one of the candidates.
@@ -99,14 +106,14 @@ class EfficientSums:
 
     evidence: Evidence
     components: Components
-    parts: WeightedSums | None
+    composed: WeightedSums | None
     doubly: WeightedSums
 
     @cached_property
     def _candidates(self) -> tuple[Floats, Floats]:
         """Values (C, E) and influence values (C, E, n) of every candidate: orders ascending, then DRL."""
         values, influence = [], []
-        for sums in (self.doubly,) if self.parts is None else (self.parts, self.doubly):
+        for sums in (self.doubly,) if self.composed is None else (self.composed, self.doubly):
             found, phi = sums.linearised
             values.append(np.array(list(found.values())).reshape(-1, len(TARGETS)))
             influence.append(phi.reshape(-1, len(TARGETS), phi.shape[1]))
@@ -123,7 +130,7 @@ class EfficientSums:
 
     @property
     def _reason(self) -> str:
-        return ("" if self.parts is None else self.parts.reason) or self.doubly.reason
+        return ("" if self.composed is None else self.composed.reason) or self.doubly.reason
 
     @property
     def values(self) -> dict[str, float]:
@@ -142,15 +149,60 @@ class EfficientSums:
             for (target, value), phi in zip(self.values.items(), influence, strict=True)
         }
         found = replace(self.doubly.outcome(rows, confidence), estimates=estimates, caveat=self._words)
-        if self.parts is None:
+        if self.composed is None:
             return found
-        tally = self.parts.tally
+        tally = self.composed.tally
         largest = max(found.largest_weight, tally.largest_weight)
         return replace(found, clipped=max(found.clipped, tally.clipped), largest_weight=largest)
 
+    def parts(self, rows: str, confidence: float) -> LinearParts | None:
+        """Parts of the leading candidates, in the mixture that is chosen for the costs."""
+        mixed: list[tuple[float, LinearParts]] = []
+        if self.mixture[-1] > 0:
+            doubly = self.doubly.parts(rows, confidence)
+            if doubly is None:
+                return None
+            mixed.append((float(self.mixture[-1]), doubly))
+        if self.composed is not None and self.mixture[:-1].any():
+            mixed.append((1.0, self.composed.booked_parts(self._booked(self.composed), rows, confidence)))
+        origin = Origin(self.evidence.data.cluster, rows, confidence)
+        values = np.sum([share * part.values for share, part in mixed], axis=0)
+        if self.evidence.replicated:
+            return ReplicatedParts(values, origin)
+        influence: Floats = np.zeros((len(self.evidence.data), len(values)))
+        for share, part in mixed:
+            assert part.influence is not None
+            influence += share * part.influence
+        return InfluenceParts(values, influence, origin)
+
+    def _booked(self, sums: WeightedSums) -> Bookings:
+        """Every part of the components at the weight of its own groups."""
+        components, view, shares = self.components, self.evidence.view, self.mixture[:-1]
+        assert view is not None
+        booked, table = sums.bookings(), components.table
+        weighted = view.weigh(table)
+        weighted = weighted.only(sums.tally.row_weight[table.row[weighted.lines]] > 0)
+        weights = sums.weights_of(weighted, table)
+        signs = [components.signs(part.shown, shares) for part in components.parts]
+        for part, coefficient in self._spread(weights.weight, signs):
+            booked.book(part.amount, part.row, coefficient)
+        for factor, move in weights.moves():
+            for part, coefficient in self._spread(move, signs):
+                booked.move(factor, part.amount, part.row, coefficient / booked.before[0])
+        return booked
+
+    def _spread(self, by_line: Floats, signs: list[Floats]) -> Iterator[tuple[ShownParts, Floats]]:
+        """Of every part, the sum over sets T of the sign with which (S, t) enters T times what a row has of T."""
+        components = self.components
+        of_set = np.zeros((len(self.evidence.data), len(components.sets)))
+        of_set[components.row, components.place] = by_line
+        for part, sign in zip(components.parts, signs, strict=True):
+            used = np.flatnonzero((sign != 0).any(axis=0))
+            yield part, np.asarray((of_set[:, used] @ sign[:, used].T)[part.row, part.reached])
+
     @property
     def _words(self) -> str:
-        if self.parts is None:
+        if self.composed is None:
             return "the policy reaches too many sets to tell components apart: the doubly robust estimate alone"
         names = [*(f"order {q}" for q in self.components.orders), "doubly robust"]
         shares = [f"{name} {share:.2f}" for name, share in zip(names, self.mixture, strict=True) if share > 0.005]

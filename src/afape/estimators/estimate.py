@@ -4,11 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
 
 import numpy as np
 from scipy.special import stdtrit
 
 from ..arrays import Floats, Ints, check_confidence, cluster_sums, effective_size, standard_error
+
+if TYPE_CHECKING:
+    from ..walk import PartColumns
+    from .linear import LinearParts
 
 __all__ = ["TARGETS", "Estimate", "Outcome", "limits_of_sum"]
 
@@ -189,3 +194,5 @@ class Outcome:
     replicates: int = 0  # bootstrap replicates drawn
     lost: int = 0  # of these, replicates that lost a set or a class that the estimate needs
     unsupported: float = 0.0  # share of the policy's runs behind bounds
+    parts: LinearParts | None = None  # what the costs are made of
+    columns: PartColumns | None = None  # what the parts are

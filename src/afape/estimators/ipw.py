@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 import numpy as np
 
 from ..arrays import Floats
 from ..nuisance.fitted import Evidence
-from ..walk import WalkTable
+from ..walk import PartColumns, WalkTable
+from .booking import Block, Term
 from .weighted import REACH, STOP, Flows, WeightedSums, mean_weight_before, weighted_sums
 
 __all__ = ["InverseProbability", "inverse_probability"]
@@ -47,6 +50,27 @@ class InverseProbability:
     def quantities(self, table: WalkTable, flows: Flows) -> Floats:
         """Flows, price of the decision and cost of stopping in every state."""
         return np.column_stack([flows.reach, flows.stop, flows.price(self.acquisition_weight), flows.cost])
+
+    def blocks(self, table: WalkTable, flows: Flows, columns: PartColumns, n_depths: int) -> Iterator[Block]:
+        """Groups that a decision takes, at the weight and normaliser of its price; stops at those of their cost."""
+        states = np.arange(len(table.row))
+        final = np.full(len(states), n_depths)
+        before = self.acquisition_weight == "before"
+        if before:
+            yield Block(columns.decisions(table), table.row, (Term(flows.decided, states, table.depth),))
+        else:
+            arrived = np.flatnonzero(table.edge_child >= 0)
+            child = table.edge_child[arrived]
+            term = Term(table.edge_flow[arrived], child, table.depth[child])
+            yield Block(columns.taken(table, arrived), table.row[child], (term,))
+        yield Block(columns.stops(table), table.row, (Term(flows.own, states, final),))
+        for left, label, at, flow in (*flows.lost(columns), *flows.whole(columns)):
+            yield Block(left, table.row[at], (Term(flow, at, table.depth[at]),))
+            yield Block(label, table.row[at], (Term(flow, at, final[at]),))
+        if flows.ends is not None and not before:  # the group that leads into an unsupported set
+            at = table.edge_state[flows.ends.edges]
+            term = Term(flows.ends.edge_flow, at, table.depth[at])
+            yield Block(columns.taken(table, flows.ends.edges), table.row[at], (term,))
 
     def linearise(self, mean: Floats) -> tuple[dict[str, float], dict[str, Floats]]:
         """Value of each target, and its derivative in the means."""

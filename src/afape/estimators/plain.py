@@ -9,6 +9,7 @@ from ..data import Retrospective
 from ..nuisance.fitted import Evidence
 from ..walk import RunCosts
 from .estimate import Estimate, Outcome
+from .linear import Origin, RunParts
 from .reduction import nothing
 
 __all__ = ["RunAverage", "blocking", "complete_cases", "mean_imputed"]
@@ -39,6 +40,10 @@ class RunAverage:
         if share == 0:
             return nothing()
         return {t: float((self.used * cost).mean() / share) for t, cost in self.runs.by_target.items()}
+
+    def parts(self, rows: str, confidence: float) -> RunParts:
+        """Averages of the parts that the costs are made of."""
+        return RunParts(self.runs.parts, self.used, Origin(self.data.cluster, rows, confidence))
 
     def outcome(self, rows: str, confidence: float) -> Outcome:
         """Averages with their influence values."""

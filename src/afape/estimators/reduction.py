@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Protocol
 
 from .estimate import TARGETS, Outcome
+from .linear import LinearParts
 
 __all__ = ["Reduced", "nothing"]
 
@@ -19,6 +20,10 @@ class Reduced(Protocol):
 
     def outcome(self, rows: str, confidence: float) -> Outcome:
         """Estimates of each target, or the reason why there are none."""
+        ...
+
+    def parts(self, rows: str, confidence: float) -> LinearParts | None:
+        """The parts that the costs are made of, where there is an answer; None where they are not known."""
         ...
 
 

@@ -2,25 +2,47 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Protocol
+from typing import NamedTuple, Protocol
 
 import numpy as np
+from scipy.sparse import csr_array
 
-from ..arrays import Floats, effective_size, standard_error, tally, unique_sets
+from ..arrays import Floats, Ints, effective_size, standard_error, tally, unique_sets
 from ..nuisance.fitted import Evidence
 from ..nuisance.propensity.chain import ChainPropensity, StackedScores
 from ..nuisance.weights import View, WeightedStates
 from ..nuisance.worst_case import Ends
-from ..walk import FREE, WalkTable
+from ..walk import FREE, PartColumns, WalkTable
+from .booking import Block, Bookings, StateWeights
 from .estimate import TARGETS, Estimate, Outcome
+from .linear import InfluenceParts, LinearParts, Origin, ReplicatedParts
 
-__all__ = ["REACH", "STOP", "Flows", "Formula", "WeightedSums", "mean_weight_before", "weighted_sums", "why_nothing"]
+__all__ = [
+    "REACH",
+    "STOP",
+    "Flows",
+    "Formula",
+    "WeightedSums",
+    "mean_weight_before",
+    "state_parts",
+    "weighted_sums",
+    "why_nothing",
+]
 
 # The first two quantities of every formula: incoming and stopping flow, whose means are the normalisers.
 REACH, STOP = 0, 1
+
+
+class Ending(NamedTuple):
+    """Lines of runs that end in unsupported sets, as parts."""
+
+    left: csr_array  # (l, P) groups that may still be acquired
+    label: csr_array  # (l, P) label of the row
+    state: Ints  # (l,) where they end
+    flow: Floats  # (l,)
 
 
 class Flows:
@@ -66,6 +88,37 @@ class Flows:
         last = ends.price if weight == "before" else ends.price + ends.paid
         return np.asarray(np.where(ends.whole, 0.0, paid) + last)
 
+    @property
+    def decided(self) -> Floats:
+        """Flow that decides in each state."""
+        return self.table.reach if self.ends is None else np.where(self.ends.whole, 0.0, self.table.reach)
+
+    def lost(self, columns: PartColumns) -> Iterator[Ending]:
+        """Runs that end because the next set is unsupported."""
+        if self.ends is not None and len(self.ends.edges):
+            edges = self.ends.edges
+            yield Ending(*columns.lost(self.table, edges), self.table.edge_state[edges], self.ends.edge_flow)
+
+    def whole(self, columns: PartColumns) -> Iterator[Ending]:
+        """Rows that start in an unsupported set."""
+        if self.ends is not None and self.ends.whole.any():
+            states = np.flatnonzero(self.ends.whole)
+            yield Ending(*columns.whole(self.table.row[states]), states, np.ones(len(states)))
+
+
+def state_parts(table: WalkTable, flows: Flows, columns: PartColumns) -> csr_array:
+    """Parts of what the runs in every state cost there, (s, P)."""
+    n_states = len(table.row)
+
+    def placed(flow: Floats, state: Ints) -> csr_array:
+        return csr_array((flow, (state, np.arange(len(state)))), shape=(n_states, len(state)))
+
+    stops = np.flatnonzero(flows.own)
+    out = columns.decisions(table, flows.decided) + placed(flows.own[stops], stops) @ columns.stops(table, stops)
+    for left, label, state, flow in (*flows.lost(columns), *flows.whole(columns)):
+        out = out + placed(flow, state) @ (left + label)
+    return csr_array(out)
+
 
 class Formula(Protocol):
     r"""An estimator as quantities of states and a function of their weighted means.
@@ -82,6 +135,10 @@ class Formula(Protocol):
 
     def linearise(self, mean: Floats) -> tuple[dict[str, float], dict[str, Floats]]:
         """Values of the targets at ``mean`` (T, Q), and their derivatives (T, Q)."""
+        ...
+
+    def blocks(self, table: WalkTable, flows: Flows, columns: PartColumns, n_depths: int) -> Iterator[Block]:
+        """The same of the parts that the costs are made of; normaliser ``n_depths`` is the mean final weight."""
         ...
 
 
@@ -208,15 +265,59 @@ class WeightedSums:
         return values, self._influence(directions)
 
     def _influence(self, directions: dict[str, Floats]) -> Floats:
+        return self.influence_of(np.array(list(directions.values())))
+
+    def influence_of(self, directions: Floats, booked: Bookings | None = None) -> Floats:
+        """Influence values (E, n) of estimates with derivatives (E, T, Q), and what was booked beside them."""
         weight, total = self.tally.row_weight, self.tally.row_weight.sum()
-        stacked = np.array(list(directions.values()))
         # Plain estimates are means, normalised ones have mean-zero directions; centring serves both.
-        phi = np.einsum("itq,etq->ei", self.tally.sums, stacked)
+        phi = np.einsum("itq,etq->ei", self.tally.sums, directions)
+        if booked is not None:
+            phi += booked.rows.T
         centre = phi @ weight / total
         influence = weight * (phi - centre[:, None])
         if self.tally.scores is not None:
-            influence = influence + self.tally.scores.influence(stacked)
+            influence = influence + self.tally.scores.influence(directions, None if booked is None else booked.slopes)
         return np.asarray(influence * (len(weight) / total))
+
+    def parts(self, rows: str, confidence: float) -> LinearParts | None:
+        """The parts of the costs, in a further pass over the tables with the normalisers that are known by now.
+
+        None where action values are known of the costs alone.
+        """
+        evidence, columns, n_depths = self.evidence, self.evidence.columns, self.tally.sums.shape[1]
+        if evidence.values is not None and evidence.part_values is None:
+            return None
+        booked = self.bookings()
+        for table in evidence.tables:
+            assert evidence.view is not None
+            weighted = evidence.view.weigh(table)
+            weights = self.weights_of(weighted.only(self.tally.row_weight[table.row[weighted.lines]] > 0), table)
+            ends = None if evidence.ends is None else evidence.ends.of(table)
+            flows = Flows(table, evidence.data.problem.prices, ends)
+            for block in self.formula.blocks(table, flows, columns, n_depths):
+                booked.add(block, weights)
+        return self.booked_parts(booked, rows, confidence)
+
+    def bookings(self) -> Bookings:
+        """Nothing booked yet."""
+        before = mean_weight_before(self._mean)
+        normalisers = before if self.evidence.recipe.normalize else np.ones_like(before)
+        chain = None if self.tally.scores is None else self.tally.scores.propensity
+        return Bookings(normalisers, self.tally.row_weight, self.evidence.columns.width, chain)
+
+    def weights_of(self, weighted: WeightedStates, table: WalkTable) -> StateWeights:
+        """Weights of the states of a table, which know learned factors where these have scores."""
+        scores = self.tally.scores
+        return StateWeights(len(table.row), weighted, scores is not None and scores.whole)
+
+    def booked_parts(self, booked: Bookings, rows: str, confidence: float) -> LinearParts:
+        """Values and influence values of what was booked."""
+        origin = Origin(self.evidence.data.cluster, rows, confidence)
+        if self.evidence.replicated:
+            return ReplicatedParts(booked.values, origin)
+        pulls = booked.pulls(self.tally.sums.shape[1:], self.evidence.recipe.normalize)
+        return InfluenceParts(booked.values, self.influence_of(pulls, booked).T, origin)
 
     @property
     def _error_method(self) -> str:

@@ -92,7 +92,7 @@ def write_robustness_page(summary: pd.DataFrame, out: Path, *, n_draws: int, n_r
             own = own.set_index("setting").reindex(settings)
             place = np.arange(len(settings)) + 0.22 * (1 - j)
             axis.errorbar(
-                own["bias"], place, xerr=1.96 * own["std_deviation"], fmt="osD"[j], ms=4, lw=1, label=estimator
+                own["bias"], place, xerr=1.96 * own["std_deviation"], fmt="osD^v"[j % 5], ms=4, lw=1, label=estimator
             )
         axis.set_title(str(policy), fontsize=10)
         axis.set_xlabel("error of misclassification cost")
@@ -210,7 +210,7 @@ def _coverage_figure(summary: pd.DataFrame, file: Path) -> None:
                 100 * part["coverage"],
                 np.arange(len(rows)) + 0.22 * (1 - j),
                 xerr=196 * part["coverage_mc_error"],
-                fmt="osD"[j],
+                fmt="osD^v"[j % 5],
                 ms=4,
                 lw=1,
                 label=target,

@@ -2,7 +2,15 @@
 
 from .adapters import Imputer, SklearnImputer
 from .chained import ChainedImputer
-from .components import Components, Known, StateCosts, TooManySetsError, components_of
+from .components import (
+    Components,
+    Known,
+    ShownParts,
+    StateCosts,
+    TooManySetsError,
+    component_steps,
+    components_of,
+)
 from .imputations import Imputations
 from .runs import CompletedRuns, completed_runs, completed_steps
 
@@ -13,10 +21,12 @@ __all__ = [
     "Imputations",
     "Imputer",
     "Known",
+    "ShownParts",
     "SklearnImputer",
     "StateCosts",
     "TooManySetsError",
     "completed_runs",
     "completed_steps",
+    "component_steps",
     "components_of",
 ]

@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import combinations
+from typing import Any, NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
+from scipy.sparse import csr_array, vstack
 
 from ..arrays import Bools, Floats, Ints, every, tally
 from ..data import Retrospective
 from ..walk import WalkTable
 from .donors import DonorPool, DonorTree
 
-__all__ = ["Components", "Known", "StateCosts", "TooManySetsError", "assembled", "components_of"]
+__all__ = ["Components", "Known", "StateCosts", "TooManySetsError", "assembled", "component_steps", "components_of"]
 
 _DRAWS = (2, 12)  # completions per row and set, at least and at most
 _BUDGET = 30  # completed rows per row, of up to _STATES states each; fewer where the policy reaches more states
@@ -24,8 +27,22 @@ _AT_ONCE = 2**18  # completed rows that are run together
 _CELLS = 2**25  # rows times sets times targets that are held
 
 
+def component_steps(n_rows: int) -> int:
+    """Completed rows that are run at most."""
+    return _BUDGET * n_rows
+
+
 class TooManySetsError(Exception):
     """The policy reaches more sets than components can be told apart for."""
+
+
+class ShownParts(NamedTuple):
+    """Parts of the costs of the runs in S, known of a row (``shown`` None) or expected of what is shown of it."""
+
+    shown: Bools | None  # (G,)
+    row: NDArray[Any]  # (m,)
+    reached: NDArray[Any]  # (m,) place of S among the sets
+    amount: csr_array  # (m, P)
 
 
 @dataclass(frozen=True, eq=False)
@@ -49,6 +66,10 @@ class Components:
         Numbers of groups up to which components are told apart, ascending.
     n_draws : int
         Completions per row and set.
+    n_reached : int
+        How many of the sets, the first ones, the policy reaches.
+    parts : tuple of ShownParts
+        What the costs are made of, by what is shown of a row.
     """
 
     sets: Bools
@@ -57,10 +78,28 @@ class Components:
     coefficient: Floats
     orders: tuple[int, ...]
     n_draws: int
+    n_reached: int = 0
+    parts: tuple[ShownParts, ...] = ()
 
     def only(self, targets: slice) -> Components:
         """The same for some of the targets."""
-        return Components(self.sets, self.row, self.place, self.coefficient[:, :, targets], self.orders, self.n_draws)
+        return replace(self, coefficient=self.coefficient[:, :, targets])
+
+    def signs(self, shown: Bools | None, shares: Floats) -> Floats:
+        """What :math:`m_{S,t}` adds to the coefficient of every set T, (n_reached, L), orders mixed with these shares.
+
+        ``shown`` is t; None for what is known of S itself.
+        """
+        sets = self.sets[: self.n_reached]
+        if shown is None:
+            return np.asarray(np.eye(len(sets), len(self.sets)) * shares.sum())
+        inner = {part.shown.tobytes() for part in self.parts if part.shown is not None}
+        is_inner = np.array([s.tobytes() in inner for s in self.sets])
+        out = np.zeros((len(sets), len(self.sets)))
+        for q, share in zip(self.orders, shares, strict=True):
+            if share and shown.sum() <= q:
+                out += share * _signs(shown, q, sets, self.sets, is_inner)
+        return out
 
     @property
     def table(self) -> WalkTable:
@@ -107,10 +146,13 @@ class StateCosts:
         groups, because its row represents only itself (m,).
     walk : callable
         ``walk(rows, values)`` runs the policy on completed rows; its tables name the rows of the records.
+    parts : callable, optional
+        ``parts(table, lines)`` gives what the costs of these lines are made of, (m, P).
     """
 
     of: Callable[[WalkTable], tuple[Ints, Floats, Bools]]
     walk: Callable[[Ints, Floats], Iterable[WalkTable]]
+    parts: Callable[[WalkTable, Ints], csr_array] | None = None
 
 
 @dataclass(eq=False)
@@ -121,6 +163,7 @@ class _Ledger:
     costs: StateCosts
     numbers: dict[bytes, int] = field(default_factory=dict)
     busiest: int = 1  # states of the row that has most
+    held: list[tuple[Ints, Ints, csr_array]] = field(default_factory=list)  # parts of tables since they were last taken
 
     def number(self, sets: Bools) -> Ints:
         """Number of each set, of which only groups with gaps count."""
@@ -135,6 +178,8 @@ class _Ledger:
             self.busiest = max(self.busiest, int(np.bincount(table.row[lines]).max(initial=1)))
             number = np.where(alone, 0, self.number(table.sets)[table.set_index[lines]])
             parts.append((table.row[lines], number, amount))
+            if self.costs.parts is not None:
+                self.held.append((table.row[lines], number, self.costs.parts(table, lines)))
         width, n_targets = len(self.numbers), parts[0][2].shape[1]
         if n_rows * width * n_targets > _CELLS or width**2 > _CELLS:
             raise TooManySetsError
@@ -143,6 +188,19 @@ class _Ledger:
             for v in range(n_targets):
                 out[:, v] += tally(row * width + number, amount[:, v], n_rows * width)
         return out.reshape(n_rows, width, n_targets)
+
+    def take(self, shown: Bools | None, n_draws: int = 1) -> list[ShownParts]:
+        """Parts of what was summed since the last time, by row and set, divided by the number of draws."""
+        held, self.held = self.held, []
+        if not held:
+            return []
+        key = np.concatenate([row << 32 | reached for row, reached, _ in held])
+        pairs, place = np.unique(key, return_inverse=True)
+        share = np.full(len(key), 1 / n_draws)
+        by_pair = csr_array((share, (place, np.arange(len(key)))), shape=(len(pairs), len(key)))
+        amount = by_pair @ vstack([amount for *_, amount in held], format="csr")
+        row, reached = (pairs >> 32).astype(np.int32), (pairs & (2**32 - 1)).astype(np.int32)
+        return [ShownParts(shown, row, reached, csr_array(amount))]
 
     @property
     def sets(self) -> Bools:
@@ -157,14 +215,17 @@ def components_of(
     ledger = _Ledger(~known.groups, costs)
     ledger.number(np.zeros((1, data.problem.n_groups), dtype=bool))
     own = ledger.sums(tables, len(data))
+    parts = ledger.take(None)
     inner, order, n_draws = _inner_sets(data, known, ledger.sets, max(1.0, ledger.busiest / _STATES))
     completer, means = _Completer(data, known, seed), {}
     for t in inner:
         rows = np.flatnonzero(known.wanted & every(data.recorded | ~t))
         if len(rows):
             means[t.tobytes()] = _mean_costs(completer, ledger, t, rows, n_draws)
+            parts += ledger.take(t, n_draws)
     orders = tuple(sorted({0, min(1, order), order})) if means else (0,)
-    return assembled(data, known, ledger.sets, own, means, orders, n_draws)
+    found = assembled(data, known, ledger.sets, own, means, orders, n_draws)
+    return replace(found, n_reached=len(ledger.sets), parts=tuple(parts))
 
 
 def _inner_sets(data: Retrospective, known: Known, sets: Bools, effort: float) -> tuple[list[Bools], int, int]:

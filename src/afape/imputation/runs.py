@@ -8,8 +8,9 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from ..agents.policy import Policy
-from ..arrays import Bools, Ints
+from ..arrays import Bools, Floats, Ints
 from ..classifiers import Classifier
+from ..outcomes import NO_OUTCOMES, OwnOutcomes
 from ..walk import Ground, RunCosts, WalkTable, run_costs
 from .imputations import Imputations
 
@@ -31,17 +32,20 @@ def completed_runs(
     classifier: Classifier,
     used: Bools,
     walk: Callable[[Ground, Ints], Iterable[WalkTable]],
+    outcomes: OwnOutcomes = NO_OUTCOMES,
 ) -> CompletedRuns:
     """Walk the complete rows once, and the others in every completed table; only rows that are ``used``."""
     if imputations.reason:
         return CompletedRuns(reason=imputations.reason)
     data = imputations.data
     complete, gaps = np.flatnonzero(data.complete & used), np.flatnonzero(~data.complete & used)
-    once = run_costs(walk(Ground.everything(data, data.values, policy, classifier), complete), data)
-    tables = [
-        once + run_costs(walk(Ground.everything(data, values, policy, classifier), gaps), data)
-        for values in imputations.tables()
-    ]
+
+    def costs(values: Floats, rows: Ints) -> RunCosts:
+        ground = Ground.everything(data, values, policy, classifier, outcomes)
+        return run_costs(walk(ground, rows), data, n_outcomes=len(outcomes))
+
+    once = costs(data.values, complete)
+    tables = [once + costs(values, gaps) for values in imputations.tables()]
     return CompletedRuns(tables, imputations.identity)
 
 

@@ -11,8 +11,8 @@ import numpy as np
 from ..arrays import Floats, Ints
 from ..data import Retrospective
 from ..missingness.assumptions import Conditioning
-from ..walk import Tables, WalkTable
-from .values.induction import ActionValues, Lessons, TableValues
+from ..walk import PartColumns, Tables, WalkTable
+from .values.induction import ActionValues, Lessons, PartValues, TableValues
 from .values.known import KnownValues
 from .values.models import LearnedValues
 from .weights import View
@@ -40,6 +40,8 @@ class Recipe:
         Fold of each row.
     averaged : ndarray of shape (n,), or None for all rows
         1 for rows that are averaged over, 0 for rows that are only learned from.
+    own : tuple of str
+        Names of the user's own outcomes.
     """
 
     values: LearnedValues | KnownValues
@@ -47,6 +49,7 @@ class Recipe:
     acquisition_weight: str
     fold: Ints
     averaged: Floats | None
+    own: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, eq=False)
@@ -75,6 +78,8 @@ class Fitted:
         All rows that have action values, in one table.
     values : dict
         Action values of ``table``: plain, or with runs into unsupported sets at their least or largest cost.
+    part_values : dict
+        The same of the parts of the costs; None where they are not known.
     fallbacks : int
         Action values that had no row like them to learn from.
     """
@@ -89,6 +94,7 @@ class Fitted:
     drawn: Floats | None = None
     table: WalkTable | None = None
     values: Mapping[_ValueKey, TableValues] = field(default_factory=dict)
+    part_values: Mapping[_ValueKey, PartValues | None] = field(default_factory=dict)
     fallbacks: int = 0
 
     def learn(self) -> Fitted:
@@ -98,16 +104,22 @@ class Fitted:
         table = self._valued_table() if self.table is None else self.table
         known = isinstance(self.recipe.values, KnownValues)
         values: dict[_ValueKey, TableValues] = {}
+        parts: dict[_ValueKey, PartValues | None] = {}
         fallbacks = 0
         for key in self.valued:
             unsupported = bool(self.views[key].unsupported)
             if unsupported:
                 for largest in (False, True):
                     ends = Endings(self.data, self.views[key], largest)
-                    values[key, largest], fallbacks = self._values(table, ends)
+                    found = self._values(table, ends, self.columns(True))
+                    values[key, largest], fallbacks, parts[key, largest] = found
             if (known or not unsupported) and (None, None) not in values:
-                values[None, None], fallbacks = self._values(table, None)
-        return replace(self, table=table, values=values, fallbacks=fallbacks)
+                values[None, None], fallbacks, parts[None, None] = self._values(table, None, self.columns(False))
+        return replace(self, table=table, values=values, part_values=parts, fallbacks=fallbacks)
+
+    def columns(self, open: bool) -> PartColumns:
+        """The parts that costs are made of; ``open`` where runs may end in unsupported sets."""
+        return PartColumns.of(self.data, len(self.recipe.own), open)
 
     def refit(self, drawn: Floats) -> Fitted:
         """The replicate in which rows were drawn this often: propensities and action values learned again."""
@@ -123,8 +135,10 @@ class Fitted:
         """What a method reads in a view: at the least or largest cost of what is unsupported, or plainly."""
         view = None if key is None else self.views[key]
         ends = None if view is None or largest is None else Endings(self.data, view, largest)
-        values = self.values[(None, None) if largest is None else (key, largest)] if valued else None
-        return Evidence(self, view, ends, values, key)
+        place: _ValueKey = (None, None) if largest is None else (key, largest)
+        values = self.values[place] if valued else None
+        parts = self.part_values.get(place) if valued else None
+        return Evidence(self, view, ends, values, key, parts)
 
     @property
     def row_weight(self) -> Floats:
@@ -143,19 +157,24 @@ class Fitted:
             kept[roots.row[self.views[key].lacks(roots)]] = True
         return table.without(np.flatnonzero(~kept))
 
-    def _values(self, table: WalkTable, ends: Endings | None) -> tuple[TableValues, int]:
+    def _values(
+        self, table: WalkTable, ends: Endings | None, parts: PartColumns
+    ) -> tuple[TableValues, int, PartValues | None]:
         recipe, given = self.recipe, self.conditioning
         columns = given.columns(self.data)
         if isinstance(recipe.values, KnownValues):
             known = recipe.values.values(self.data, table, columns)
-            return known if ends is None else ends.bound(known, table), 0
+            lost = None if ends is None else ends.fixed(table)[0]
+            found = recipe.values.part_values(self.data, table, columns, parts, lost)
+            return known if ends is None else ends.bound(known, table), 0, found
         averaged = None if recipe.averaged is None else recipe.averaged > 0
         label = recipe.values.augment_label or given.label  # where recording depends on the label, values have to
         learned = LearnedValues(recipe.values.regressor, label)
         lessons = Lessons(columns, recipe.fold, learned, self.drawn, averaged, given.usable(self.data))
-        model = ActionValues(self.data, table, lessons, None if ends is None else ends.fixed(table))
-        found = model.values()
-        return found if ends is None else ends.started(found, table), model.fallbacks
+        model = ActionValues(self.data, table, lessons, None if ends is None else ends.fixed(table), parts)
+        values = model.values()
+        values = values if ends is None else ends.started(values, table)
+        return values, model.fallbacks, model
 
 
 @dataclass(frozen=True, eq=False)
@@ -174,6 +193,8 @@ class Evidence:
         Action values, where the method needs them.
     key : tuple or None
         Which view it is.
+    part_values : PartValues or None
+        Action values of the parts of the costs, where they are known.
     """
 
     fitted: Fitted
@@ -181,6 +202,7 @@ class Evidence:
     ends: Endings | None = None
     values: TableValues | None = None
     key: ViewKey | None = None
+    part_values: PartValues | None = None
 
     @property
     def data(self) -> Retrospective:
@@ -201,6 +223,11 @@ class Evidence:
     def components(self) -> Any:
         """Components of the policy's costs in this view, at the least or largest cost of what is unsupported."""
         return self.fitted.runs["components"][self.key, None if self.ends is None else self.ends.largest]
+
+    @property
+    def columns(self) -> PartColumns:
+        """The parts that costs are made of."""
+        return self.fitted.columns(self.ends is not None)
 
     @property
     def replicated(self) -> bool:

@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ..arrays import Bools, Floats, tally
+from ..arrays import Bools, Floats, Ints, tally
 from ..data import Retrospective
 from ..support import SupportMap
 from ..walk import FREE, WalkTable
@@ -24,6 +24,8 @@ class Ends(NamedTuple):
     price: Floats  # (s,) the same, times the prices that may follow after c_a
     paid: Floats  # (s,) the same, times c_a
     whole: Bools  # (s,) starts that are unsupported themselves, so that the whole row ends
+    edges: Ints  # edges into unsupported sets, but for those of such starts
+    edge_flow: Floats  # what would flow over each of them
 
 
 class Endings:
@@ -61,14 +63,17 @@ class Endings:
         flow = table.reach[state] * table.edge_probability[edges]
         after = self._ahead(table)[edges]
         group = table.edge_group[edges]
+        whole = (table.depth == 0) & self.view.lacks(table)
+        kept = ~whole[state]
         ends = Ends(
             tally(state, flow, n_states),
             tally(state, flow * after[:, MISCLASSIFICATION], n_states),
             tally(state, flow * after[:, ACQUISITION], n_states),
             tally(state, flow * np.where(group == FREE, 0.0, prices[group]), n_states),
-            (table.depth == 0) & self.view.lacks(table),
+            whole,
+            edges[kept],
+            flow[kept],
         )
-        whole = ends.whole
         ends.flow[whole], ends.cost[whole], ends.paid[whole] = 1.0, self.cost[table.row[whole]], 0.0
         ends.price[whole] = prices.sum() if self.largest else 0.0
         return ends

@@ -24,7 +24,8 @@ from ..missingness import MAR, MCAR, MNAR
 from ..nuisance.propensity.known import KnownPropensity
 from ..nuisance.weights import Propensities, View, bind_propensity
 from ..plan import Options, Plan, make_plan, name_of
-from ..run import Progress, Steps, Walked, bind_propensities, views_of, walk_policies
+from ..progress import Progress, told_by
+from ..run import Steps, Walked, bind_propensities, views_of, walk_policies
 from ..walk import WalkOptions, WalkTable
 from .marginal import stop_lines
 from .study import WeightStudy, odds_ratios, replicated, tell
@@ -184,6 +185,12 @@ class Sensitivity:
             raise ValueError(f"{argument!r} must be one of the policies {self.policies}, but is {policy!r}.")
         return str(policy)
 
+    def _repr_html_(self) -> str:
+        from html import escape
+
+        head = f"{self.study.kind} bounds of the {self.study.target} cost, {len(self.plan.data)} rows"
+        return f"<p>{escape(head)}</p>{self.table.drop(columns='target').round(4).to_html(index=False, border=0)}"
+
     def __repr__(self) -> str:
         level = f"{100 * self.confidence:g} % intervals"
         head = f"{self.study.kind} bounds of the {self.study.target} cost, {len(self.plan.data)} rows, {level}"
@@ -206,7 +213,7 @@ def sensitivity(
     random_state: int | None = 0,
     n_jobs: int | None = None,
     walk: WalkOptions | None = None,
-    progress: Progress | None = None,
+    progress: Progress | bool | None = None,
 ) -> Sensitivity:
     r"""Bound costs where recording may have had reasons that were not measured.
 
@@ -266,11 +273,12 @@ def sensitivity(
     )
     plan = make_plan(data, classifier, missingness, options)
     bound = {name: bind(policy, data.problem, argument) for name, (policy, argument) in named.items()}
-    steps = Steps(progress, len(data) * len(bound) + plan.n_replicates)
-    walked = walk_policies(plan, bound, steps.walked)
-    propensities = bind_propensities(plan, walked.values())
-    study = _study(plan, propensities, walked, _Asked(strengths, target, kind))
-    lines, intervals = [], replicated(plan, study, steps.add)
+    with told_by(progress) as told:
+        steps = Steps(told, len(data) * len(bound) + plan.n_replicates)
+        walked = walk_policies(plan, bound, steps.walked)
+        propensities = bind_propensities(plan, walked.values())
+        study = _study(plan, propensities, walked, _Asked(strengths, target, kind))
+        lines, intervals = [], replicated(plan, study, steps.add)
     for name in walked:
         low, high = study.bounds(name, strengths)
         ends = dict(zip(("lower", "upper"), intervals[name], strict=True))

@@ -12,6 +12,7 @@ from ..agents.policy import Policy, ask_policy
 from ..arrays import Bools, Floats, Ints, every
 from ..classifiers import Classifier, ask_classifier
 from ..data import Retrospective
+from ..outcomes import NO_OUTCOMES, OwnOutcomes
 from .table import FREE, WalkTable
 
 __all__ = ["Answers", "Ground", "Step", "TableBuilder", "block"]
@@ -25,6 +26,8 @@ class Answers(NamedTuple):
     available: Bools  # (m, G)
     price: Floats  # (m,)
     cost: Floats  # (m,) NaN where neither policy stops
+    predicted: Ints  # (m,) -1 where the classifier was not asked
+    outcomes: Floats  # (m, O) NaN where neither policy stops
 
 
 @dataclass(frozen=True, eq=False)
@@ -48,6 +51,8 @@ class Ground:
         The bound policy, and the classifier.
     predicts : bool
         Whether the classifier is asked in every state, or only where a run may stop.
+    outcomes : OwnOutcomes
+        Functions of the user's own, asked where a run may stop.
     """
 
     data: Retrospective
@@ -58,27 +63,43 @@ class Ground:
     policy: Policy
     classifier: Classifier
     predicts: bool = False
+    outcomes: OwnOutcomes = NO_OUTCOMES
 
     @staticmethod
-    def recorded(data: Retrospective, policy: Policy, classifier: Classifier, predicts: bool = False) -> Ground:
+    def recorded(
+        data: Retrospective,
+        policy: Policy,
+        classifier: Classifier,
+        predicts: bool = False,
+        outcomes: OwnOutcomes = NO_OUTCOMES,
+    ) -> Ground:
         """Walk over what each row has recorded."""
         free = data.problem.free
         rooted = not bool(data.recorded[:, free].all())
         start = np.zeros_like(data.recorded) if rooted else np.broadcast_to(free, data.recorded.shape)
-        return Ground(data, data.values, data.recorded, start, rooted, policy, classifier, predicts)
+        return Ground(data, data.values, data.recorded, start, rooted, policy, classifier, predicts, outcomes)
 
     @staticmethod
-    def everything(data: Retrospective, values: Floats, policy: Policy, classifier: Classifier) -> Ground:
+    def everything(
+        data: Retrospective,
+        values: Floats,
+        policy: Policy,
+        classifier: Classifier,
+        outcomes: OwnOutcomes = NO_OUTCOMES,
+    ) -> Ground:
         """Walk with every group available, over complete or completed values."""
         shape = data.recorded.shape
         start = np.broadcast_to(data.problem.free, shape)
-        return Ground(data, values, np.ones(shape, dtype=bool), start, False, policy, classifier)
+        available = np.ones(shape, dtype=bool)
+        return Ground(data, values, available, start, False, policy, classifier, outcomes=outcomes)
 
     @staticmethod
-    def partly_free(data: Retrospective, policy: Policy, classifier: Classifier) -> Ground:
+    def partly_free(
+        data: Retrospective, policy: Policy, classifier: Classifier, outcomes: OwnOutcomes = NO_OUTCOMES
+    ) -> Ground:
         """Walk from the free groups that each row happens to have."""
         start = data.problem.free & data.recorded
-        return Ground(data, data.values, data.recorded, start, False, policy, classifier)
+        return Ground(data, data.values, data.recorded, start, False, policy, classifier, outcomes=outcomes)
 
     def ask(self, row: Ints, acquired: Bools) -> Answers:
         """Ask policy and classifier in these states: one call of each."""
@@ -88,17 +109,18 @@ class Ground:
         p = ask_policy(self.policy, seen, acquired, row)
         available = self.available[row]
         blocked = block(p, available)
-        cost = np.full(len(row), np.nan)
+        cost, predicted = np.full(len(row), np.nan), np.full(len(row), -1, dtype=np.intp)
         stops = (p[:, n_groups] > 0) | (blocked[:, n_groups] > 0)
         if self.predicts or stops.all():
-            codes = ask_classifier(self.classifier, seen, acquired, row, len(data.classes))
-            cost = data.costs[data.labels[row], codes]
+            predicted = ask_classifier(self.classifier, seen, acquired, row, len(data.classes))
+            cost = data.costs[data.labels[row], predicted]
         elif stops.any():
             codes = ask_classifier(self.classifier, seen[stops], acquired[stops], row[stops], len(data.classes))
-            cost[stops] = data.costs[data.labels[row[stops]], codes]
+            predicted[stops], cost[stops] = codes, data.costs[data.labels[row[stops]], codes]
+        outcomes = self.outcomes.ask(seen, acquired, data.labels[row], row, stops)
         # A product and a sum, not a matrix product: the latter rounds differently for different chunk sizes.
         price = (p[:, :n_groups] * data.problem.prices).sum(axis=1)
-        return Answers(p, blocked, available, price, cost)
+        return Answers(p, blocked, available, price, cost, predicted, outcomes)
 
 
 def block(p: Floats, available: Bools) -> Floats:
@@ -149,15 +171,19 @@ class TableBuilder:
         forced = self.ground.rooted and self.depth == 0
         if forced:
             step, price, cost = self._root(row, acquired)
+            predicted = np.full(len(row), -1, dtype=np.intp)
+            outcomes = np.full((len(row), len(self.ground.outcomes)), np.nan)
         else:
             answers = self.ground.ask(row, acquired)
             state, group = np.nonzero(answers.probability[:, :-1] > 0)
             available = answers.available[state, group]
             step = Step(answers.probability, answers.blocked, state, group, available, False, self._free)
             price, cost = answers.price, answers.cost
+            predicted, outcomes = answers.predicted, answers.outcomes
         edges = step.state
         probability = step.probability[edges, step.group]
         self._add(row=row, acquired=acquired, reach=reach, price=price, cost=cost)
+        self._add(predicted=predicted, outcomes=outcomes)
         self._add(depth=np.full(len(row), self.depth), stop=step.probability[:, -1])
         self._add(edge_state=edges + self.n_lines, edge_probability=probability)
         self._add(edge_group=np.full(len(edges), FREE) if forced else step.group)

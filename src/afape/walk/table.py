@@ -38,6 +38,8 @@ class WalkTable:
     blocked_stop_flow: Floats  # (s,)
     price: Floats  # (s,) expected price of the next decision, sum over all wanted a of pi(a | S) c_a
     cost: Floats  # (s,) C_S, NaN where nobody stops
+    predicted: Ints  # (s,) predicted label code, -1 where the classifier was not asked
+    outcomes: Floats  # (s, O) outcomes of the user's own, NaN where nobody stops
     edge_state: Ints  # (e,) the state that the edge leaves
     edge_group: Ints  # (e,) the group it acquires, or FREE
     edge_probability: Floats  # (e,) pi(a | S), recorded or not
@@ -121,6 +123,7 @@ class WalkTable:
         ends = dict.fromkeys(("edge_state", "edge_group", "edge_child", "sampled"), none)
         available = np.zeros(0, dtype=bool)
         parts: dict[str, Any] = {**states, **edges, **ends, "edge_available": available}
+        parts |= {"predicted": np.full(len(row), -1), "outcomes": np.zeros((len(row), 0))}
         return WalkTable(row=row, acquired=acquired, depth=depth, **parts)
 
     @staticmethod

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from copy import copy
 from typing import Any, NamedTuple
 
@@ -233,12 +233,18 @@ class StackedScores:
             self._derivative[factor] = new
         return self._derivative[factor]
 
-    def influence(self, directions: Floats) -> Floats:
-        """Additions (E, n) to the influence values of E estimates with derivatives (E, T, Q) in the means."""
+    def influence(self, directions: Floats, more: Mapping[Factor, Floats] | None = None) -> Floats:
+        """Additions (E, n) to the influence values of E estimates with derivatives (E, T, Q) in the means.
+
+        ``more`` are derivatives of the estimates themselves, by factor and fold (K, E, p).
+        """
         out = np.zeros((len(directions), len(self.propensity.fold)))
         if not self.whole:  # a part of the correction may make errors too small; none of it makes them too large
             return out
         slopes = {f: _pooled(f, d, directions) for f, d in self._derivative.items()}
+        for factor, by_fold in (more or {}).items():
+            own = by_fold[[fit is not None for fit in factor.fits]].sum(axis=0)
+            slopes[factor] = slopes[factor] + own if factor in slopes else own
         for factor in self._backwards(slopes):
             if factor not in slopes:
                 continue

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from ...arrays import Bools, Floats, Ints, lines_of, tally
 from ...data import Retrospective
-from ...walk import FREE, WalkTable
+from ...walk import FREE, PartColumns, WalkTable
 from .induction import ACQUISITION, MISCLASSIFICATION, TableValues
 
 __all__ = ["KnownValues"]
@@ -29,16 +30,26 @@ class KnownValues:
     root : callable, optional
         ``root(values, labels)`` returns (m, 2), the expected costs before the free groups are revealed; needed only
         where a free group is not always recorded.
+    parts, root_parts : callable, optional
+        The same of the parts of the costs, (m, G + 1, P) and (m, P): how often each costly group will be acquired, the
+        pairs of true and predicted label row by row, how many costly groups a run stops with (0, 1, ...), outcomes of your
+        own. Without them, estimators that use these values have costs, but no parts.
     """
+
+    parts: Callable[[Floats, Bools, Ints], ArrayLike] | None = None
+    root_parts: Callable[[Floats, Ints], ArrayLike] | None = None
 
     def __init__(
         self,
         function: Callable[[Floats, Bools, Ints], ArrayLike],
         root: Callable[[Floats, Ints], ArrayLike] | None = None,
+        parts: Callable[[Floats, Bools, Ints], ArrayLike] | None = None,
+        root_parts: Callable[[Floats, Ints], ArrayLike] | None = None,
     ) -> None:
-        if not callable(function) or (root is not None and not callable(root)):
-            raise TypeError("'function' and 'root' of KnownValues must be callable.")
-        self.function, self.root = function, root
+        given = (root, parts, root_parts)
+        if not callable(function) or any(f is not None and not callable(f) for f in given):
+            raise TypeError("'function', 'root', 'parts' and 'root_parts' of KnownValues must be callable.")
+        self.function, self.root, self.parts, self.root_parts = function, root, parts, root_parts
 
     @staticmethod
     def from_arrays(arrays: Mapping[str | tuple[str, ...], ArrayLike], root: ArrayLike | None = None) -> KnownValues:
@@ -89,12 +100,56 @@ class KnownValues:
         state[:, MISCLASSIFICATION] += table.stop * stop
         return TableValues(edge, stop, state)
 
+    def part_values(
+        self, data: Retrospective, table: WalkTable, given_columns: Ints, columns: PartColumns, lost: Bools | None
+    ) -> KnownParts | None:
+        """Action values of the parts; ``lost`` edges lead to unsupported sets. None where they are not known."""
+        if self.parts is None:
+            return None
+        width = columns.own.stop
+        known = table.acquired[:, data.column_group] | np.isin(np.arange(len(data.columns)), given_columns)
+        seen, labels = np.where(known, data.values[table.row], np.nan), data.labels[table.row]
+        n_groups = data.problem.n_groups
+        q = self._checked(self.parts(seen, table.acquired.copy(), labels), (len(seen), n_groups + 1, width))
+        forced = np.flatnonzero(table.edge_group == FREE)
+        group = np.where(table.edge_group == FREE, n_groups, table.edge_group)
+        edge = np.zeros((len(group), columns.width))
+        edge[:, :width] = q[table.edge_state, group]
+        edge -= columns.taken(table, np.arange(len(group))).toarray()
+        if len(forced):
+            if self.root_parts is None:
+                raise ValueError("KnownValues needs 'root_parts' beside 'root', where a free group has gaps.")
+            at = table.edge_state[forced]
+            edge[forced, :width] = self._checked(self.root_parts(seen[at], labels[at]), (len(at), width))
+        if lost is not None:
+            ended = np.flatnonzero(lost)
+            left, label = columns.lost(table, ended)
+            edge[ended] = (left + label).toarray()
+        stop = np.zeros((len(seen), columns.width))
+        stop[:, :width] = np.where((table.stop > 0)[:, None], q[:, n_groups], 0.0)
+        return KnownParts(edge, stop)
+
     @staticmethod
     def _checked(answer: ArrayLike, shape: tuple[int, ...]) -> Floats:
         found = np.asarray(answer, dtype=float)
         if found.shape != shape:
             raise ValueError(f"KnownValues must return shape {shape}, but returned {found.shape}.")
         return found
+
+
+class KnownParts(NamedTuple):
+    """Known action values of the parts of the costs."""
+
+    edge: Floats  # (e, P)
+    stop: Floats  # (s, P)
+
+    def part_edges(self, edges: Ints) -> Floats:
+        """Parts to go after these edges."""
+        return np.asarray(self.edge[edges])
+
+    def part_stops(self, states: Ints) -> Floats | None:
+        """Expected parts of stopping in these states."""
+        return np.asarray(self.stop[states])
 
 
 class _ValueArrays(KnownValues):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import warnings
 from dataclasses import dataclass
+from functools import cache
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -13,7 +14,7 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.neural_network import MLPRegressor
 from sklearn.preprocessing import StandardScaler
 
-from ...arrays import Bools, Floats, lines_of, unique_sets
+from ...arrays import Bools, Floats, Ints, lines_of, unique_sets
 from ..fitting import fit_alone, fit_weighted
 
 __all__ = [
@@ -53,6 +54,11 @@ class ValueRegressor:
     pooled: bool = True
     multi_output: bool = False
 
+    @property
+    def linear(self) -> bool:
+        """Whether predictions are linear in what is learned, so that parts of a cost add up to it."""
+        return isinstance(self.estimator, QuadraticRidge) and not self.pooled
+
 
 class QuadraticRidge(RegressorMixin, BaseEstimator):  # type: ignore[misc]
     r"""Ridge regression on standardised columns, their squares and (up to 30 columns) products.
@@ -67,8 +73,14 @@ class QuadraticRidge(RegressorMixin, BaseEstimator):  # type: ignore[misc]
     def __init__(self, alpha: float | None = None) -> None:
         self.alpha = alpha
 
-    def fit(self, X: Floats, y: Floats, sample_weight: Floats | None = None) -> QuadraticRidge:
-        """Fit; y may have several columns."""
+    def fit(
+        self, X: Floats, y: Floats, sample_weight: Floats | None = None, also: Floats | None = None
+    ) -> QuadraticRidge:
+        """Fit; y may have several columns. ``also`` are further targets, learned with the penalty that is chosen for y.
+
+        With one penalty for all, predictions are linear in the targets: those of a linear combination are the linear
+        combination of those.
+        """
         w = np.ones(len(X)) if sample_weight is None else np.asarray(sample_weight, dtype=float)
         total = w.sum()
         self.centre_ = w @ X / total
@@ -86,18 +98,37 @@ class QuadraticRidge(RegressorMixin, BaseEstimator):  # type: ignore[misc]
         self.alpha_ = _best_penalty(values, rotated, target) if self.alpha is None else self.alpha
         shrunk = rotated / (values + self.alpha_).reshape(-1, *[1] * (target.ndim - 1))
         self.coef_ = vectors @ shrunk
+        if also is not None:
+            self.also_intercept_ = w @ also / total
+            root = np.sqrt(w)[:, None]
+            turned = vectors.T @ (Z.T @ ((also - self.also_intercept_) * root))
+            self.also_coef_ = vectors @ (turned / (values + self.alpha_)[:, None])
         return self
 
     def predict(self, X: Floats) -> Floats:
         """Predict."""
         return np.asarray((self._expand(X) - self.offset_) @ self.coef_ + self.intercept_)
 
+    def predict_also(self, X: Floats, both: bool = False) -> Floats:
+        """Predict the further targets, or y and these side by side."""
+        Z = self._expand(X) - self.offset_
+        found = Z @ self.also_coef_ + self.also_intercept_
+        if not both:
+            return np.asarray(found)
+        return np.column_stack([Z @ self.coef_ + self.intercept_, found])
+
     def _expand(self, X: Floats) -> Floats:
         Z = (X - self.centre_) / self.scale_
         if Z.shape[1] > _MAX_PRODUCTS:
             return np.column_stack([Z, Z**2])
-        rows, columns = np.triu_indices(Z.shape[1])
+        rows, columns = _products(Z.shape[1])
         return np.column_stack([Z, Z[:, rows] * Z[:, columns]])
+
+
+@cache
+def _products(n_columns: int) -> tuple[Ints, Ints]:
+    """Pairs of columns, each with itself included."""
+    return np.triu_indices(n_columns)
 
 
 def _best_penalty(values: Floats, rotated: Floats, target: Floats) -> float:
@@ -108,9 +139,9 @@ def _best_penalty(values: Floats, rotated: Floats, target: Floats) -> float:
     if not used.any():
         return 1.0
     errors = []
+    explained = np.divide(rotated**2, values[:, None], out=np.zeros_like(rotated), where=values[:, None] > 0)
     for alpha in _PENALTIES:
         shrink = (values / (values + alpha))[:, None]
-        explained = np.divide(rotated**2, values[:, None], out=np.zeros_like(rotated), where=values[:, None] > 0)
         residual = (total - (explained * shrink * (2 - shrink)).sum(axis=0)).clip(0.0)
         freedom = max(len(target) - 1 - float(shrink.sum()), 1e-9)
         errors.append(float((residual / np.where(used, total, 1.0)).sum() / freedom**2))
@@ -227,6 +258,10 @@ class DepthModel:
 
     A set and action without a model of its own falls back to one of fewer values: those known in every set of this
     depth, with the action as an indicator.
+
+    ``also`` are further targets, of which ``target`` are linear combinations. Ridge regression learns them with the penalties
+    of ``target``, so that its predictions keep to these combinations; beside any other regressor they are
+    learned by ridge regressions of their own.
     """
 
     def __init__(
@@ -237,23 +272,29 @@ class DepthModel:
         target: Floats,
         weight: Floats | None,
         shared: Bools,
+        also: Floats | None = None,
     ) -> None:
         self.spec, self.n_targets, self.shared = spec, target.shape[1], shared
         self.parts: dict[bytes, tuple[Bools, Any]] = {}
+        self.n_also = 0 if also is None else also.shape[1]
+        self.second: DepthModel | None = None
+        if also is not None and not spec.linear:
+            self.second = DepthModel(PRESETS["quadratic"](), features, actions, also, weight, shared)
+            also = None
         if len(target) == 0:
             return
         if spec.pooled:
             X = self._pooled(features, actions)
             keep = np.asarray(~np.isnan(X).all(axis=0))  # a booster refuses a column without any value
-            self.parts[b""] = keep, self._fit(X[:, keep], target, weight)
+            self.parts[b""] = keep, self._fit(X[:, keep], target, weight, None)
             return
         kinds, index = unique_sets(np.column_stack([features.acquired, actions]))
         for kind, lines in zip(kinds, lines_of(index, len(kinds)), strict=True):
             known = ~np.isnan(features.values[lines[0]])
             X = np.column_stack([features.values[lines][:, known], features.label[lines]])
             part = None if weight is None else weight[lines]
-            self.parts[kind.tobytes()] = known, self._fit(X, target[lines], part)
-        self.fallback = self._fit(self._fewer(features, actions), target, weight)
+            self.parts[kind.tobytes()] = known, self._fit(X, target[lines], part, None if also is None else also[lines])
+        self.fallback = self._fit(self._fewer(features, actions), target, weight, also)
 
     def _fewer(self, features: Features, actions: Bools) -> Floats:
         return np.column_stack([features.values[:, self.shared], features.label, actions])
@@ -262,9 +303,12 @@ class DepthModel:
     def _pooled(features: Features, actions: Bools) -> Floats:
         return np.column_stack([features.values, features.acquired, actions, features.label])
 
-    def _fit(self, X: Floats, target: Floats, weight: Floats | None) -> Any:
+    def _fit(self, X: Floats, target: Floats, weight: Floats | None, also: Floats | None) -> Any:
         if X.shape[1] == 0:  # nothing known: the mean
-            return np.average(target, axis=0, weights=weight)
+            return np.average(target if also is None else np.column_stack([target, also]), axis=0, weights=weight)
+        if also is not None:
+            target = target if self.n_targets > 1 else target[:, 0]
+            return QuadraticRidge(self.spec.estimator.alpha).fit(X, target, sample_weight=weight, also=also)
         if self.spec.multi_output:
             return self._learned(X, target if self.n_targets > 1 else target[:, 0], weight)
         return [self._learned(X, target[:, j], weight) for j in range(self.n_targets)]
@@ -278,32 +322,45 @@ class DepthModel:
             return fit_alone(clone(self.spec.estimator), X, target)
         return fit_weighted(self.spec.estimator, X, target, weight)
 
-    def predict(self, features: Features, actions: Bools) -> tuple[Floats, int]:
-        """Predictions, NaN where there was no line at all to learn from, and how many had no model of their own."""
-        out = np.full((len(actions), self.n_targets), np.nan)
+    def predict(self, features: Features, actions: Bools, kind: str = "costs") -> tuple[Floats, int]:
+        """Predictions, NaN where there was no line at all to learn from, and how many had no model of their own.
+
+        ``kind`` says of what: "costs", the further targets ("parts"), or "both" side by side.
+        """
+        if self.second is not None and kind != "costs":
+            parts, orphans = self.second.predict(features, actions)
+            if kind == "parts":
+                return parts, orphans
+            own, orphans = self.predict(features, actions)
+            return np.column_stack([own, parts]), orphans
+        width = {"costs": self.n_targets, "parts": self.n_also, "both": self.n_targets + self.n_also}[kind]
+        out = np.full((len(actions), width), np.nan)
         if not self.parts:
             return out, len(actions)
         if self.spec.pooled:
             keep, model = self.parts[b""]
-            return self._ask(model, self._pooled(features, actions)[:, keep]), 0
+            return self._ask(model, self._pooled(features, actions)[:, keep], kind), 0
         orphans = 0
         kinds, index = unique_sets(np.column_stack([features.acquired, actions]))
-        for kind, lines in zip(kinds, lines_of(index, len(kinds)), strict=True):
-            if (found := self.parts.get(kind.tobytes())) is None:
+        for one, lines in zip(kinds, lines_of(index, len(kinds)), strict=True):
+            if (found := self.parts.get(one.tobytes())) is None:
                 part = Features(features.values[lines], features.acquired[lines], features.label[lines])
                 fewer = self._fewer(part, actions[lines])
                 if not np.isnan(fewer).any():  # else even the shared values are not known here: no answer
-                    out[lines] = self._ask(self.fallback, fewer)
+                    out[lines] = self._ask(self.fallback, fewer, kind)
                 orphans += len(lines)
                 continue
             known, model = found
             X = np.column_stack([features.values[lines][:, known], features.label[lines]])
-            out[lines] = self._ask(model, X)
+            out[lines] = self._ask(model, X, kind)
         return out, orphans
 
-    def _ask(self, model: Any, X: Floats) -> Floats:
+    def _ask(self, model: Any, X: Floats, kind: str) -> Floats:
         if isinstance(model, np.ndarray):
-            return np.broadcast_to(model, (len(X), self.n_targets))
+            chosen = {"costs": slice(self.n_targets), "parts": slice(self.n_targets, None), "both": slice(None)}[kind]
+            return np.broadcast_to(model[chosen], (len(X), len(model[chosen])))
+        if kind != "costs":
+            return np.asarray(model.predict_also(X, kind == "both"))
         models = model if isinstance(model, list) else [model]
         answers = [np.asarray(m.predict(X), dtype=float) for m in models]
         found = np.column_stack(answers) if all(len(a) == len(X) for a in answers) else answers[0]

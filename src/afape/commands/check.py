@@ -1,0 +1,97 @@
+"""afape check: whether the records contradict the assumption, and whether they support a policy."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from . import options
+from .screen import DOUBTFUL, Screen
+from .specs import HELP
+
+if TYPE_CHECKING:
+    from ..data import Retrospective
+    from ..diagnostics import MissingnessCheck, Support
+
+__all__ = ["register"]
+
+
+def register(app: typer.Typer) -> None:
+    """Add the command."""
+    app.command(name="check")(check)
+
+
+def check(
+    data: options.Data,
+    problem: options.ProblemPath,
+    policy: Annotated[list[str] | None, typer.Option("--policy", help=HELP, show_default=False)] = None,
+    as_json: options.AsJson = False,
+    allow_pickle: options.AllowPickle = False,
+) -> None:
+    """Show what is missing, test what the assumption implies, and check the support of policies.
+
+    Ends with code 0 where nothing speaks against an evaluation, 1 where something does, 2 for bad input.
+
+    Example: afape check records.csv --problem records.toml --policy fixed:cbc,lactate
+    """
+    screen = Screen(as_json)
+    with screen.work() as tell:
+        tell("reading the table", 0, 0)
+        from ..check import check_missingness, check_support
+        from .records import read_records
+        from .specs import named_policies
+
+        said, records = read_records(data, problem)
+        policies = named_policies(policy or [], records, allow_pickle)
+        tell("testing the assumption", 0, 0)
+        tested = check_missingness(records, said.missingness)
+        supports = {}
+        for done, (name, agent) in enumerate(policies.items()):
+            tell(f"checking the support of {name}", done, len(policies))
+            supports[name] = check_support(records, agent, missingness=said.missingness)
+    holds = not len(tested.rejected) and all(s.holds for s in supports.values())
+    _print(screen, records, tested, supports)
+    screen.json(
+        {
+            "command": "check",
+            "holds": holds,
+            "rows": len(records),
+            "recorded": dict(zip(records.problem.group_names, records.recorded.mean(axis=0).tolist(), strict=True)),
+            "missingness": tested.to_dict(),
+            "support": {name: support.to_dict() for name, support in supports.items()},
+            "warnings": screen.warnings,
+        }
+    )
+    if not holds:
+        raise typer.Exit(DOUBTFUL)
+
+
+def _print(screen: Screen, data: Retrospective, tested: MissingnessCheck, supports: dict[str, Support]) -> None:
+    from rich.markup import escape
+
+    screen.show(f"[bold]{len(data):,} rows, label {escape(str(data.problem.label))}[/]")
+    screen.show(_groups(data))
+    screen.say()
+    screen.say(str(tested))
+    for name, support in supports.items():
+        screen.say()
+        screen.show(f"[bold]{escape(name)}[/]")
+        for text in support.words:
+            screen.say(text)
+        screen.say(support.groups.to_string(index=False, float_format="{:.4g}".format))
+
+
+def _groups(data: Retrospective) -> Any:
+    from rich.markup import escape
+    from rich.table import Table
+
+    table = Table(box=None, pad_edge=False)
+    for column, side in (("group", "left"), ("columns", "right"), ("price", "right"), ("recorded", "right")):
+        table.add_column(column, justify=side)  # type: ignore[arg-type]
+    shares = data.recorded.mean(axis=0)
+    for g, (name, columns) in enumerate(data.problem.groups.items()):
+        price = "free" if data.problem.free[g] else f"{data.problem.prices[g]:g}"
+        table.add_row(escape(name), str(len(columns)), price, f"{100 * shares[g]:.1f} %")
+    table.add_row("all groups", "", "", f"{100 * data.complete.mean():.1f} %", style="dim")
+    return table

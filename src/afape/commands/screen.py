@@ -1,0 +1,167 @@
+"""What a command shows: results on standard output, everything else on standard error."""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+import tempfile
+import warnings
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import Any
+
+import typer
+from rich.console import Console
+from rich.progress import (
+    BarColumn,
+    Progress,
+    SpinnerColumn,
+    TaskProgressColumn,
+    TextColumn,
+    TimeElapsedColumn,
+    TimeRemainingColumn,
+)
+
+__all__ = ["BAD_INPUT", "DOUBTFUL", "INTERRUPTED", "Screen", "UserError", "check_writable", "write_whole"]
+
+DOUBTFUL, BAD_INPUT, INTERRUPTED = 1, 2, 130
+
+Tell = Callable[[str, int, int], None]
+
+
+class UserError(ValueError):
+    """Something that the user has to mend; printed without a traceback."""
+
+
+class Screen:
+    """One run of a command.
+
+    Parameters
+    ----------
+    as_json : bool
+        Print JSON alone on standard output.
+    """
+
+    def __init__(self, as_json: bool = False) -> None:
+        self.as_json = as_json
+        self.out = Console(highlight=False, soft_wrap=True)
+        self.err = Console(stderr=True, highlight=False, soft_wrap=True)
+        self.warnings: list[str] = []
+
+    def say(self, text: str = "", style: str | None = None) -> None:
+        """A line of the result, for people."""
+        if not self.as_json:
+            self.out.print(text, style=style, markup=False)
+
+    def show(self, renderable: Any) -> None:
+        """A table or text with styles, for people."""
+        if not self.as_json:
+            self.out.print(renderable)
+
+    def note(self, text: str) -> None:
+        """Something beside the result."""
+        self.err.print(text, markup=False)
+
+    def json(self, content: dict[str, Any]) -> None:
+        """The result, for machines."""
+        if self.as_json:
+            sys.stdout.write(json.dumps(content, indent=1, default=_plain, allow_nan=False) + "\n")
+
+    @contextmanager
+    def work(self) -> Iterator[Tell]:
+        """Run with a progress bar; errors of input and Ctrl-C end the command with a line and a code of its own."""
+        columns = (
+            SpinnerColumn(),
+            TextColumn("{task.description}"),
+            BarColumn(bar_width=24),
+            TaskProgressColumn(),
+            TimeElapsedColumn(),
+            TextColumn("left"),
+            TimeRemainingColumn(),
+        )
+        bar = Progress(*columns, console=self.err, transient=True, disable=not self.err.is_terminal)
+        with self._answering(), warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always")
+            with bar:
+                task = bar.add_task("loading", total=None)
+
+                def tell(what: str, done: int, todo: int) -> None:
+                    bar.update(task, description=what, completed=done, total=todo if todo > 0 else None)
+
+                yield tell
+            self._keep(caught)
+        for text in self.warnings:
+            self.note(f"Warning: {text}")
+
+    def _keep(self, caught: list[warnings.WarningMessage]) -> None:
+        from ..notices import AfapeWarning
+
+        told = [str(w.message) for w in caught if issubclass(w.category, AfapeWarning)]
+        self.warnings = list(dict.fromkeys(told))
+
+    @contextmanager
+    def _answering(self) -> Iterator[None]:
+        try:
+            yield
+        except KeyboardInterrupt:
+            self.note("Interrupted; nothing was written.")
+            raise typer.Exit(INTERRUPTED) from None
+        except (ValueError, TypeError, OSError, RuntimeError, ModuleNotFoundError, KeyError) as error:
+            if os.environ.get("AFAPE_TRACEBACK"):
+                raise
+            self.note(
+                f"Error: {error.args[0] if isinstance(error, KeyError) and error.args else error}{_users_line(error)}"
+            )
+            raise typer.Exit(BAD_INPUT) from error
+
+
+def _users_line(error: BaseException) -> str:
+    """Where in the user's own code an error was raised, if it was."""
+    package = str(Path(__file__).parents[1])
+    trace, found = error.__traceback__, ""
+    while trace is not None:
+        file = trace.tb_frame.f_code.co_filename
+        foreign = "site-packages" in file or file.startswith((package, sys.base_prefix, "<"))
+        found = "" if foreign else f"\n  raised by {type(error).__name__} in {file}, line {trace.tb_lineno}"
+        trace = trace.tb_next
+    return found
+
+
+def _plain(value: Any) -> Any:
+    """Numbers of numpy, and text for the rest."""
+    item = getattr(value, "item", None)
+    return item() if callable(item) else str(value)
+
+
+def check_writable(path: Path | None, ending: str | None = None, option: str = "--report") -> None:
+    """Refuse an output path before the work, not after it."""
+    if path is None:
+        return
+    folder = path.absolute().parent
+    if ending is not None and path.suffix.lower() != ending:
+        raise UserError(f"{option} must end in {ending!r}, but is {str(path)!r}.")
+    if path.is_dir():
+        raise UserError(f"{option} must be a file, but {str(path)!r} is a folder.")
+    if not folder.is_dir():
+        raise UserError(f"{option} must lie in a folder that exists, but there is no {str(folder)!r}.")
+    try:
+        with tempfile.NamedTemporaryFile(dir=folder, prefix=".afape-"):
+            pass
+        if path.exists():
+            with path.open("ab"):
+                pass
+    except OSError as error:
+        raise UserError(f"{option} {str(path)!r} cannot be written: {error.strerror}.") from error
+
+
+def write_whole(path: Path, content: str) -> None:
+    """Write a text file that appears whole or not at all."""
+    draft = path.with_name(f".{path.name}.{os.getpid()}")
+    try:
+        draft.write_text(content, encoding="utf-8")
+        draft.replace(path)
+    finally:
+        with suppress(FileNotFoundError):
+            draft.unlink()

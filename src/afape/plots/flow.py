@@ -1,0 +1,99 @@
+"""What a policy does, as a flow from the free groups down to where runs stop."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pandas as pd
+
+from ..result import Evaluation
+from .style import COLOURS, DARK, axes, finished, short
+
+__all__ = ["paths"]
+
+_LINE, _SET = "#56B4E9", "#eef4fa"
+
+
+def paths(found: Evaluation, most: int = 4, layers: int = 8, ax: Any = None) -> Any:
+    """The most common acquisitions: sets of groups from top to bottom, lines as thick as the share of runs that go along them.
+
+    Parameters
+    ----------
+    found : Evaluation
+        What `evaluate` returned.
+    most : int
+        Sets to show per number of groups, the most common ones.
+    layers : int
+        Numbers of groups to show.
+    ax : matplotlib Axes, optional
+        Where to draw; default a new figure.
+
+    Returns
+    -------
+    matplotlib Axes
+    """
+    sets = found.paths.sets
+    sets = sets[sets["groups"] < layers]
+    shown = pd.concat([part.nlargest(most, "share") for _, part in sets.groupby("groups")]) if len(sets) else sets
+    depth = int(shown["groups"].max()) + 1 if len(shown) else 1
+    ax = axes(ax, 7.0, 0.3 + 0.85 * depth)
+    place = _places(shown)
+    steps = found.paths.steps
+    inside = steps[steps["set"].isin(place) & steps["to"].isin(place)] if len(steps) else steps
+    for line in inside.to_dict("records"):
+        _draw_step(ax, place[line["set"]], place[line["to"]], line)
+    for line in shown.to_dict("records"):
+        x, y = place[line["set"]]
+        stops = line["stops"]
+        told = "no record says what next" if stops != stops else f"{_percent(stops)} stop"
+        name = "start" if line["groups"] == 0 else _last(line["set"])
+        box = {"boxstyle": "round,pad=0.35", "fc": _SET, "ec": COLOURS[0]}
+        ax.text(
+            x, y, f"{name}\n{_percent(line['share'])} come by, {told}", ha="center", va="center", fontsize=9, bbox=box
+        )
+    ax.set(xlim=(-0.05, 1.05), ylim=(-depth + 0.6, 0.4))
+    ax.set_axis_off()
+    return finished(ax)
+
+
+def _percent(share: float) -> str:
+    return f"{100 * share:.0f} %" if share == 0 or share >= 0.01 else "< 1 %"
+
+
+def _last(name: str) -> str:
+    """A set with a name of bearable length."""
+    parts = name.split(" + ")
+    return short(name, 30) if len(name) <= 30 or len(parts) < 3 else f"{len(parts)} groups: … + {short(parts[-1], 16)}"
+
+
+def _places(shown: pd.DataFrame) -> dict[str, tuple[float, float]]:
+    """One row per number of groups, the most common set on the left."""
+    out = {}
+    for size, part in shown.groupby("groups"):
+        names = list(part.sort_values("share", ascending=False)["set"])
+        for k, name in enumerate(names):
+            out[str(name)] = ((k + 0.5) / len(names), -float(size))  # type: ignore[arg-type]
+    return out
+
+
+def _draw_step(ax: Any, start: tuple[float, float], end: tuple[float, float], line: dict[Any, Any]) -> None:
+    ax.plot(
+        [start[0], end[0]],
+        [start[1], end[1]],
+        color=_LINE,
+        lw=1 + 11 * line["share"],
+        alpha=0.55,
+        zorder=1,
+        solid_capstyle="round",
+    )
+    x, y = (start[0] + end[0]) / 2, (start[1] + end[1]) / 2
+    ax.text(
+        x,
+        y,
+        f"{short(line['group'], 18)} {_percent(line['share'])}",
+        ha="center",
+        va="center",
+        fontsize=8.5,
+        color=DARK,
+        zorder=2,
+    )

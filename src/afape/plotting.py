@@ -1,0 +1,18 @@
+"""Where figures are drawn: matplotlib, if it is there."""
+
+from __future__ import annotations
+
+from typing import Any
+
+__all__ = ["axes_of"]
+
+
+def axes_of(ax: Any = None, size: tuple[float, float] = (6.0, 4.0)) -> Any:
+    """The given axes, or those of a new figure."""
+    if ax is not None:
+        return ax
+    try:
+        from matplotlib import pyplot
+    except ModuleNotFoundError as error:
+        raise ModuleNotFoundError("Plots need matplotlib: pip install 'afape[plot]'.") from error
+    return pyplot.figure(figsize=size).add_subplot()

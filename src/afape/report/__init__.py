@@ -1,0 +1,6 @@
+"""The report: one HTML page that stands alone, opens offline and lets the reader change prices."""
+
+from .page import require_report, write_report
+from .summary import summarize
+
+__all__ = ["require_report", "summarize", "write_report"]

@@ -1,0 +1,124 @@
+"""Parts of a policy's cost in tiny worlds, by enumeration of trajectories; nothing here uses the package's walk."""
+
+from __future__ import annotations
+
+import numpy as np
+from worlds import ExactValues
+
+
+def n_parts(world):
+    """Costly groups, pairs of labels, numbers of acquisitions, and one outcome of its own."""
+    costly = int(world.costly.sum())
+    return costly + world.n_classes**2 + costly + 1 + 1
+
+
+def own_outcome(values, acquired, labels):
+    """Any function of what a run stops with."""
+    return np.nan_to_num(values).sum(axis=1) * (1 + labels) + acquired.sum(axis=1) ** 2
+
+
+def stop_parts(world, row, label, acquired):
+    """What a stop gives: the pair of labels, the number of costly groups, the outcome."""
+    out = np.zeros(n_parts(world))
+    costly, k = int(world.costly.sum()), world.n_classes
+    seen = world.seen(row, acquired)
+    out[costly + label * k + world.classifier.of(seen, tuple(acquired))] = 1.0
+    out[costly + k * k + int(np.asarray(acquired)[world.costly].sum())] = 1.0
+    out[-1] = own_outcome(seen[None], np.asarray(acquired)[None], np.array([label]))[0]
+    return out
+
+
+def take_parts(world, group):
+    """What an acquisition takes."""
+    out = np.zeros(n_parts(world))
+    if group < world.n_groups and world.costly[group]:
+        out[np.flatnonzero(world.costly).tolist().index(group)] = 1.0
+    return out
+
+
+def run_parts(world, row, label):
+    """Expected parts of a run on a complete row."""
+    out = np.zeros(n_parts(world))
+    for probability, steps in world.trajectories(row, ~world.costly, np.ones(world.n_groups, dtype=bool)):
+        taken = sum((take_parts(world, a) for _, a in steps[:-1]), np.zeros(n_parts(world)))
+        out += probability * (taken + stop_parts(world, row, label, steps[-1][0]))
+    return out
+
+
+def true_parts(world):
+    """Expected parts in the world."""
+    cells = zip(world.cell_levels, world.cell_label, world.cell_mass, strict=True)
+    return sum(mass * run_parts(world, world.values(x), y) for x, y, mass in cells)
+
+
+def weighted_parts(world, row, label, recorded, weight):
+    """One row of plain IPW-Semi by enumeration: the weight before a decision for what it takes, the last for a stop."""
+    out = np.zeros(n_parts(world))
+    free = ~world.costly
+    if not recorded[free].all():
+        return out
+    seen_prefixes = set()
+    for _, steps in world.trajectories(row, free, recorded):
+        probability = 1.0
+        for t, (acquired, a) in enumerate(steps):
+            p = world.policy.of(world.seen(row, acquired), acquired)
+            w = weight(np.array(acquired))
+            if steps[:t] not in seen_prefixes:  # each ordered prefix counts once
+                seen_prefixes.add(steps[:t])
+                for g in np.flatnonzero(p[:-1]):
+                    out += probability * w * p[g] * take_parts(world, g)
+            probability *= p[a]
+            if a == world.n_groups:
+                out += probability * w * stop_parts(world, row, label, acquired)
+    return out
+
+
+class ExactParts(ExactValues):
+    """Q and V of the parts of a world, by enumeration."""
+
+    def q_parts(self, known, acquired, y):
+        """(G + 1, P): expected parts to go of each action, what it takes itself included."""
+        key = ("parts", known, acquired, y if self.label else None)
+        if key in self.memo:
+            return self.memo[key]
+        world = self.world
+        cells = self.cells(known, y)
+        mass = world.cell_mass[cells] / world.cell_mass[cells].sum()
+        out = np.zeros((world.n_groups + 1, n_parts(world)))
+        for i, m in zip(cells, mass, strict=True):
+            row = world.values(world.cell_levels[i])
+            out[-1] += m * stop_parts(world, row, world.cell_label[i], acquired)
+            for a in np.flatnonzero(~np.array(acquired)):
+                seen = tuple(world.cell_levels[i][g] if g == a else k for g, k in enumerate(known))
+                grown = tuple(bool(s) or g == a for g, s in enumerate(acquired))
+                out[a] += m * self.v_parts(seen, grown, world.cell_label[i])
+        for a in np.flatnonzero(~np.array(acquired)):
+            out[a] += take_parts(world, a)
+        self.memo[key] = out
+        return out
+
+    def v_parts(self, known, acquired, y):
+        world = self.world
+        row = world.values(np.maximum(known, 0))
+        p = world.policy.of(world.seen(row, acquired), acquired)
+        wanted = p > 0
+        return p[wanted] @ self.q_parts(known, acquired, y)[wanted]
+
+    def parts(self, values, acquired, labels):
+        states = zip(values, acquired, labels, strict=True)
+        return np.array([self.q_parts(self.known(v), tuple(bool(s) for s in a), y) for v, a, y in states])
+
+    def root_parts(self, values, labels):
+        world = self.world
+        free = tuple(bool(f) for f in ~world.costly)
+        out = []
+        for v, y in zip(values, labels, strict=True):
+            known = self.known(v)
+            cells = self.cells(known, y)
+            mass = world.cell_mass[cells] / world.cell_mass[cells].sum()
+            total = np.zeros(n_parts(world))
+            for i, m in zip(cells, mass, strict=True):
+                seen = tuple(world.cell_levels[i][g] if free[g] else k for g, k in enumerate(known))
+                total += m * self.v_parts(seen, free, world.cell_label[i])
+            out.append(total)
+        return np.array(out)

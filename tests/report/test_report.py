@@ -1,0 +1,237 @@
+"""The report: what it says as numbers, and that the page says the same, whatever names the data have."""
+
+import json
+import re
+import warnings
+from html.parser import HTMLParser
+
+import numpy as np
+import pytest
+from report_records import EVIL, records
+
+import afape
+from afape.report import summarize, write_report
+from afape.report.words import number
+
+
+def embedded(page):
+    """The numbers inside a page."""
+    found = re.search(r'<script type="application/json" id="report-data">(.*?)</script>', page.read_text(), re.DOTALL)
+    return json.loads(found.group(1))
+
+
+class Tree(HTMLParser):
+    """Elements, identifiers and nesting of a page."""
+
+    VOID = ("meta", "br", "input", "img", "link", "hr")
+
+    def __init__(self, text):
+        super().__init__()
+        self.open, self.ids, self.tags, self.headings = [], [], [], []
+        self.feed(text)
+
+    def handle_starttag(self, tag, attributes):
+        found = dict(attributes)
+        self.tags.append((tag, found))
+        self.ids += [found["id"]] if "id" in found else []
+        self.headings += [int(tag[1])] if re.fullmatch(r"h[1-6]", tag) else []
+        if tag not in self.VOID:
+            self.open.append(tag)
+
+    def handle_startendtag(self, tag, attributes):
+        self.tags.append((tag, dict(attributes)))
+        self.ids += [v for k, v in attributes if k == "id"]
+
+    def handle_endtag(self, tag):
+        assert self.open.pop() == tag
+
+
+def test_the_summary_says_what_the_results_say(comparison):
+    content = json.loads(json.dumps(summarize(comparison), allow_nan=False))
+    assert content["estimator"] == comparison.best_estimator
+    by_name = {p["name"]: p for p in content["policies"]}
+    for name, evaluation in comparison.evaluations.items():
+        total = evaluation[content["estimator"]]["total"]
+        assert by_name[name]["costs"]["total"]["estimate"] == total.value
+        assert by_name[name]["costs"]["total"]["lower"] == total.lower
+    naive = {(n["policy"], n["estimator"]): n for n in content["naive"]}
+    blocked = comparison["everything"]["blocking"]["total"].value
+    best = comparison["everything"][content["estimator"]]["total"].value
+    assert naive["everything", "blocking"]["difference"] == pytest.approx(blocked - best)
+    assert content["assumption"]["check"]["tests"]
+    assert {g["group"]: g["free"] for g in content["data"]["groups"]} == {"age": True, "cbc": False, "lactate": False}
+    assert sum(p["share"] for p in content["data"]["patterns"]) == pytest.approx(1)
+
+
+def test_shares_of_runs_sum_to_one(comparison):
+    for evaluation in comparison.evaluations.values():
+        assert evaluation.paths.sets["stops"].sum() == pytest.approx(1)
+    steps = comparison["everything"].paths.steps
+    assert steps["share"].tolist() == pytest.approx([1, 1])
+
+
+def test_paths_agree_with_the_walk_on_complete_data():
+    """Shares that the policy's runs have on complete rows; exact, because then every weight is 1."""
+    classifier, data = records(400)
+    whole = np.where(np.isnan(data.values), 0.0, data.values)
+    import pandas as pd
+
+    frame = pd.DataFrame(whole, columns=data.columns).assign(died=data.classes[data.labels])
+    complete = afape.Retrospective(frame, data.problem)
+    policy = afape.agents.from_columns(lambda row: np.where(abs(row["age"]) > 1, None, "lactate"))
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", afape.SeenRowsWarning)
+        found = afape.evaluate(complete, policy, classifier, missingness=afape.MCAR(), estimators=["ipw-semi"])
+    sets = found.paths.sets.set_index("set")
+    assert sets.loc["lactate", "stops"] == pytest.approx((abs(whole[:, 0]) <= 1).mean())
+    cost = (sets["stops"] * (sets["price"] + sets["misclassification"])).sum()
+    assert cost == pytest.approx(found["ipw-semi"]["total"].value)
+
+
+def test_the_page_stands_alone_and_is_well_formed(page):
+    text = page.read_text()
+    tree = Tree(text)
+    assert not tree.open
+    assert len(tree.ids) == len(set(tree.ids))
+    assert tree.headings[0] == 1
+    assert all(b - a <= 1 for a, b in zip(tree.headings, tree.headings[1:], strict=False))
+    for tag, attributes in tree.tags:
+        for key in ("src", "href", "xlink:href"):
+            assert attributes.get(key, "#").startswith("#"), (tag, attributes)
+    assert "default-src &#39;none&#39;" in text or "default-src 'none'" in text
+    assert "A note." in text
+    assert "afape compare &lt;b&gt;" in text
+    assert embedded(page)["content"]["estimator"] == "drl-semi"
+
+
+def test_sections_come_in_order(page):
+    text = page.read_text()
+    order = ["costs", "prices", "naive", "assumption", "support", "strength", "behaviour", "data", "details"]
+    places = [text.index(f'<section id="{name}"') for name in order]
+    assert places == sorted(places)
+
+
+def test_names_of_the_data_are_text(tmp_path):
+    classifier, data = records(700, evil=True)
+    found = afape.evaluate(
+        data, afape.AcquireAll(), classifier, missingness=afape.MAR(given=["age"]), estimators=["blocking", "ipw-semi"]
+    )
+    found.to_html(tmp_path / "evil.html", notes=[EVIL], details={"data": EVIL})
+    text = (tmp_path / "evil.html").read_text()
+    assert EVIL not in text
+    assert "<script>alert" not in text
+    assert text.count("</script>") == 2
+    assert "&lt;img src=x onerror=alert(1)&gt;" in text
+    assert {tag for tag, _ in Tree(text).tags} & {"img", "iframe", "object", "link"} == set()
+
+
+def test_a_policy_that_is_not_supported_has_bounds(tmp_path):
+    classifier, data = records(1500)
+    hidden = data.recorded.copy()
+    hidden[:, 2] &= data.values[:, 0] > -0.5  # no lactate for the young
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", afape.SupportWarning)
+        found = afape.compare(
+            data.hide(hidden),
+            {"all": afape.AcquireAll(), "none": afape.AcquireNone()},
+            classifier,
+            missingness=afape.MAR(given=["age"]),
+            estimators=["ipw-semi"],
+        )
+        found.to_html(tmp_path / "a.html")
+        found["all"].to_html(tmp_path / "b.html", sensitivity=False)
+    assert "only bounds" in (tmp_path / "a.html").read_text()
+    text = (tmp_path / "b.html").read_text()
+    assert "would cost between" in text
+    assert "Not wholly: about" in text
+    assert "This was not asked" in text
+
+
+def test_a_path_that_cannot_be_written_is_told_before_the_work(comparison, tmp_path, monkeypatch):
+    monkeypatch.setattr("afape.report.page.render", lambda *a, **k: pytest.fail("the work began"))
+    with pytest.raises(OSError, match="nowhere"):
+        write_report(comparison, tmp_path / "nowhere" / "x.html")
+
+
+def test_an_interrupted_report_leaves_no_file(comparison, tmp_path, monkeypatch):
+    def interrupted(*a, **k):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("afape.report.page.render", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        write_report(comparison, tmp_path / "x.html")
+    assert not list(tmp_path.iterdir())
+
+
+def test_numbers_read_well():
+    values = [0, 1, -1.5, 0.123456, 999.96, 1234.5, -12345, 1e8, 1e-6, float("nan"), None, float("inf")]
+    told = "0 1 −1.5 0.1235 1000 1,234 −12,345 1.000e+08 1.000e−06 – – ∞".replace("e−06", "e-06").split()
+    assert [number(v) for v in values] == told
+
+
+def several_classes(rows=700, seed=0):
+    """Five classes that cost the same, rows of patients, and recording that depends on a group with gaps."""
+    import pandas as pd
+
+    rng = np.random.default_rng(seed)
+    x, b, c = rng.normal(size=(3, rows))
+    label = np.digitize(x + b + 0.3 * rng.normal(size=rows), [-1.5, -0.5, 0.5, 1.5])
+    has_b = rng.random(rows) < 0.7
+    has_c = rng.random(rows) < 1 / (1 + np.exp(-b))
+    frame = pd.DataFrame({"x": x, "b": np.where(has_b, b, np.nan), "c": np.where(has_c, c, np.nan)})
+    frame = frame.assign(y=label, patient=np.arange(rows) // 2)
+    groups = {"x": ["x"], "b": ["b"], "c": ["c"]}
+    problem = afape.Problem(groups, costs={"b": 1.0, "c": 2.0}, label="y", misclassification_cost=9.0)
+    train, test = afape.Retrospective(frame, problem, cluster="patient").split([0.3, 0.7], random_state=0)
+    return afape.ImputedClassifier(random_state=0).fit(train), test
+
+
+def test_a_graph_clusters_and_five_classes(tmp_path):
+    classifier, data = several_classes()
+    graph = afape.MNAR(graph="b -> R_c; R_b")
+    policies = {"b then c": afape.FixedOrder(["b", "c"]), "b": afape.FixedOrder(["b"]), "none": afape.AcquireNone()}
+    names = ["blocking", "ipw-semi-miss"]
+    found = afape.evaluate(data, policies["b then c"], classifier, missingness=graph, estimators=names)
+    page = tmp_path / "graph.html"
+    found.to_html(page)
+    said = embedded(page)
+    assert [f["name"] for f in said["prices"]["fields"]] == ["b", "c", "any wrong label"]
+    assert said["content"]["data"]["clusters"] == len(np.unique(data.cluster))
+    (policy,) = said["prices"]["policies"]
+    x = np.array([f["base"] for f in said["prices"]["fields"]])
+    total = found["ipw-semi-miss"]["total"]
+    assert x @ policy["rates"] == pytest.approx(total.value)
+    variance = x @ np.array(said["prices"]["covariance"]) @ x
+    assert np.sqrt(variance) == pytest.approx(total.std_error)
+    assert policy["degrees_of_freedom"] == pytest.approx(total.degrees_of_freedom)
+    fourth = sum(x[i] * x[j] * x[k] * x[m] * s for i, j, k, m, s in policy["moments"]["terms"])
+    assert (variance / policy["moments"]["scale"]) ** 2 / fourth == pytest.approx(total.degrees_of_freedom)
+
+
+def test_estimators_without_influence_values_still_have_a_page(tmp_path):
+    classifier, data = records(600)
+    options = {"missingness": afape.MAR(given=["age"]), "estimators": ["mi"], "n_imputations": 3}
+    found = afape.compare(data, {"all": afape.AcquireAll(), "none": afape.AcquireNone()}, classifier, **options)
+    found.to_html(tmp_path / "mi.html", sensitivity=False)
+    prices = embedded(tmp_path / "mi.html")["prices"]
+    x = np.array([f["base"] for f in prices["fields"]])
+    for policy in prices["policies"]:
+        assert x @ policy["rates"] == pytest.approx(found[policy["name"]]["mi"]["total"].value)
+        assert policy["moments"] is None
+
+
+def test_rules_are_shown_where_a_policy_has_some(tmp_path):
+    classifier, data = records(500)
+    rule = afape.agents.Guideline("if age > 1: lactate")
+    options = {"missingness": afape.MAR(given=["age"]), "estimators": ["ipw-semi"]}
+    found = afape.evaluate(data, rule, classifier, **options)
+    found.to_html(tmp_path / "rule.html", sensitivity=False)
+    assert "└─ if age &gt; 1" in (tmp_path / "rule.html").read_text()
+
+
+def test_only_naive_estimators_have_a_page_too(tmp_path):
+    classifier, data = records(400)
+    options = {"missingness": afape.MAR(given=["age"]), "estimators": ["blocking"]}
+    found = afape.evaluate(data, afape.AcquireAll(), classifier, **options)
+    found.to_html(tmp_path / "naive.html", sensitivity=False)
+    assert "<code>blocking</code>" in (tmp_path / "naive.html").read_text()

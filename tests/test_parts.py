@@ -1,0 +1,295 @@
+"""Parts of a cost: against brute force in exact worlds, and everything that is made of them."""
+
+import json
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from numpy.testing import assert_allclose
+from part_worlds import ExactParts, n_parts, own_outcome, run_parts, true_parts, weighted_parts
+from small_rule import COSTS, MAR, RULE, Sign, evaluated, problem_with, table_of
+from worlds import WORLDS, World
+
+import afape
+from afape.frontier import on_frontier
+
+each_world = pytest.mark.parametrize("world", [*WORLDS[:3], *WORLDS[4:]], ids=lambda w: f"world{w.seed}")
+# Rows that enumerate a world are no sample of it.
+quiet = pytest.mark.filterwarnings(
+    "ignore::afape.NormalizerWarning",
+    "ignore::afape.HeavyWeightsWarning",
+    "ignore::afape.BalanceWarning",
+    "ignore::afape.AssumptionWarning",
+    "ignore::afape.SupportWarning",
+    "ignore::afape.ValueFallbackWarning",
+)
+pytestmark = quiet
+
+
+def run(world, data, **options):
+    options = {"propensity": world.known_propensity(), "outcomes": {"own": own_outcome}} | options
+    missingness = afape.MAR(given=[f"g{i}" for i in world.given])
+    return afape.evaluate(data, world.policy, world.classifier, missingness=missingness, **options)
+
+
+def columns(parts):
+    """All columns as rows of influence plus value."""
+    linear = parts.sums.linear
+    return linear.influence + linear.values
+
+
+# --- exact worlds ----------------------------------------------------------------------------------------------
+
+
+@each_world
+def test_true_parts_enumerate_every_trajectory(world):
+    found = afape.true_parts(world.complete(), world.policy, world.classifier, outcomes={"own": own_outcome})
+    expected = [run_parts(world, world.values(x), y) for x, y in zip(world.cell_levels, world.cell_label, strict=True)]
+    assert_allclose(columns(found), expected, rtol=1e-9, atol=1e-12)
+
+
+@each_world
+def test_plain_weighting_equals_the_truth_over_every_pattern(world):
+    data, levels, mass = world.everything()
+    for weight in ("before", "after"):
+        result = run(world, data, normalize=False, estimators=["ipw-semi", "ipw-miss"], acquisition_weight=weight)
+        for name in result.outcomes:
+            assert_allclose(mass @ columns(result.parts(name)), true_parts(world), rtol=1e-9, atol=1e-12)
+    rows = [
+        weighted_parts(
+            world,
+            world.values(levels[i]),
+            data.labels[i],
+            data.recorded[i],
+            lambda s, i=i: 1 / world.superset(levels[i], s & ~data.always_recorded),
+        )
+        for i in range(0, len(data), 7)
+    ]
+    result = run(world, data, normalize=False, estimators=["ipw-semi"])
+    assert_allclose(columns(result.parts("ipw-semi"))[::7], rows, rtol=1e-9, atol=1e-12)
+
+
+@each_world
+@pytest.mark.parametrize("label", [False, True])
+def test_doubly_robust_and_direct_parts_equal_the_truth(world, label):
+    """With the right action values any propensity is right, and with the right propensity any action values."""
+    data, _, mass = world.everything()
+    exact = ExactParts(world, label)
+    known = afape.KnownValues(exact.function, exact.root, exact.parts, exact.root_parts)
+    wrong = afape.KnownPropensity(lambda values, required: 0.3 + 0.5 / (1 + required.sum(axis=1)))
+    for propensity in (world.known_propensity(), wrong):
+        options = {"values": known, "normalize": False, "propensity": propensity}
+        found = run(world, data, estimators=["drl-semi"], **options).parts("drl-semi")
+        assert_allclose(mass @ columns(found), true_parts(world), rtol=1e-9, atol=1e-12)
+    arbitrary = afape.KnownValues(
+        lambda v, a, y: np.ones((len(v), world.n_groups + 1, 2)),
+        lambda v, y: np.ones((len(v), 2)),
+        lambda v, a, y: np.full((len(v), world.n_groups + 1, n_parts(world)), 0.7),
+        lambda v, y: np.full((len(v), n_parts(world)), 0.7),
+    )
+    found = run(world, data, estimators=["drl-semi"], values=arbitrary, normalize=False).parts("drl-semi")
+    assert_allclose(mass @ columns(found), true_parts(world), rtol=1e-9, atol=1e-12)
+    # The direct method is the mean over all rows of V at the start; every row counts once here.
+    direct = run(world, data, estimators=["dm-semi"], values=known).parts("dm-semi")
+    table = {t: e.value for t, e in run(world, data, estimators=["dm-semi"], values=known)["dm-semi"].items()}
+    assert_allclose(direct.values @ np.concatenate([world.prices[world.costly], world.costs.ravel()]), table["total"])
+    assert_allclose(direct.outcomes["own"].value, direct.sums.linear.values[-1])
+
+
+@pytest.mark.parametrize("world", [WORLDS[0], WORLDS[2], WORLDS[5]], ids=lambda w: f"world{w.seed}")
+def test_every_estimator_adds_up_to_its_costs(world):
+    """Prices times rates and costs times confusion are the costs, their errors and their intervals."""
+    data = world.draw(150, 0)
+    for options in ({}, {"normalize": False}, {"values": afape.LearnedValues(augment_label=False)}):
+        names = None if not options and world.seed == 1 else ["ipw-semi", "dm-semi", "drl-semi"]
+        names = [*names, "eff-semi"] if names and not options else names
+        result = run(world, data, propensity=None, n_imputations=2, estimators=names, **options)
+        again = result.reprice()
+        for name, outcome in result.outcomes.items():
+            for target in COSTS:
+                one, other = outcome.estimates[target], again[name][target]
+                assert_allclose(other.value, one.value, rtol=1e-9, atol=1e-10)
+                assert_allclose(other.std_error, one.std_error, rtol=1e-6, atol=1e-10)
+                assert_allclose(other.interval(), one.interval(), rtol=1e-6, atol=1e-8)
+            parts = result.parts(name)
+            assert_allclose(
+                sum(e.value for e in parts.counts.values()), parts.values[len(parts.rates) :].sum(), atol=1e-8
+            )
+        if not options:
+            break_down = result.parts("eff-semi")
+            assert break_down.influence.shape == (len(data), len(break_down.names))
+            errors = [e.std_error for e in (*break_down.rates.values(), *break_down.confusion.values())]
+            assert_allclose(np.sqrt(np.diag(break_down.covariance)), errors, rtol=1e-9, atol=1e-12)
+
+
+def test_components_of_parts_equal_components_of_costs():
+    """A cost matrix with one cell of 1 makes that cell's rate the cost: a second evaluation gives the same numbers."""
+    world = World(3, n_groups=3, n_levels=3, n_classes=3)
+    data = world.draw(500, 1)
+    result = run(world, data, propensity=None, estimators=["eff-semi", "ipw-semi", "mi"], n_imputations=3)
+    for name in result.outcomes:
+        parts = result.parts(name)
+        for target in ("acquisition", "misclassification"):
+            assert_allclose(
+                result.reprice(
+                    dict(zip(parts.tariff.groups, [0.0] * len(parts.tariff.groups), strict=True)),
+                    np.eye(3)[[0]].T @ np.eye(3)[[1]] if target == "misclassification" else 0.0,
+                )[name]["total"].value,
+                parts.confusion[0, 1].value if target == "misclassification" else 0.0,
+                atol=1e-10,
+            )
+
+
+# --- other prices ------------------------------------------------------------------------------------------------
+
+
+def test_other_prices_are_those_of_a_new_evaluation():
+    frame, other, wrong = table_of(), {"b": 5.0, "c": 0.5}, [[0.0, 3.0], [20.0, 1.0]]
+    names = ["imp-mean", "blocking", "cc", "ipw-miss", "mi", "ipw-semi"]
+    first = evaluated(frame, estimators=names, n_imputations=3).reprice(other, wrong)
+    second = evaluated(frame, other, wrong, estimators=names, n_imputations=3)
+    shown = ["estimate", "std_error", "lower", "upper", "degrees_of_freedom"]
+    assert_allclose(first.table[shown], second.table[shown], rtol=1e-8, atol=1e-10)
+    # Penalties and mixtures stay those of the first prices: close, not equal.
+    learned = ["dm-semi", "drl-semi", "eff-semi"]
+    first = evaluated(frame, estimators=learned).reprice(other, wrong)
+    second = evaluated(frame, other, wrong, estimators=learned)
+    for name in learned:
+        assert first[name]["total"].value == pytest.approx(second[name]["total"].value, rel=0.05)
+
+
+def test_other_prices_of_bounds_are_those_of_a_new_evaluation():
+    frame = table_of(1500)
+    frame.loc[frame["a"] < -0.5, "c"] = np.nan
+    other, wrong, names = (
+        {"b": 5.0, "c": 0.5},
+        [[0.0, 3.0], [20.0, 1.0]],
+        ["ipw-semi", "dm-semi", "drl-semi", "eff-semi"],
+    )
+    for weight in ("before", "after"):
+        first = evaluated(frame, estimators=names, acquisition_weight=weight)
+        same = first.reprice()
+        for name in names:
+            assert isinstance(first[name]["total"], afape.Bounds)
+            for target in COSTS:
+                a, b = first[name][target], same[name][target]
+                assert_allclose([b.bound_lower, b.bound_upper], [a.bound_lower, a.bound_upper], rtol=1e-9, atol=1e-10)
+                assert_allclose(b.interval(), a.interval(), rtol=1e-6, atol=1e-8)
+    first, second = (
+        evaluated(frame, estimators=["ipw-semi"]).reprice(other, wrong),
+        evaluated(frame, other, wrong, estimators=["ipw-semi"]),
+    )
+    shown = ["bound_lower", "bound_upper", "lower", "upper"]
+    assert_allclose(first.table[shown], second.table[shown], rtol=1e-8)
+    parts = first.parts("ipw-semi")
+    assert isinstance(parts.rates["c"], afape.Bounds)
+    assert parts.rates["c"].bound_lower <= parts.rates["c"].bound_upper
+    assert first.metrics("ipw-semi")["note"].str.contains("bounds").all()
+    with pytest.raises(afape.NotEstimableError, match="only bounds"):
+        first.price_plane({"c": (0, 5)}, "ipw-semi")
+    assert json.loads(json.dumps(parts.to_dict()))["parts"]
+
+
+def test_parts_of_the_direct_method_have_the_errors_of_the_bootstrap():
+    result = evaluated(table_of(300), estimators=["dm-semi", "ipw-semi"], bootstrap=8, by=np.arange(300) % 2)
+    again = result.reprice()
+    for one, other in ((result, again), *zip(result.subgroups.values(), again.subgroups.values(), strict=True)):
+        assert_allclose(one["dm-semi"]["total"].std_error, other["dm-semi"]["total"].std_error, rtol=1e-8)
+        assert one["dm-semi"]["total"].std_error > 0
+    parts = result.parts("dm-semi")
+    assert np.isfinite(parts.covariance).all()
+    assert parts.influence is None
+    assert np.isnan(evaluated(table_of(300), estimators=["dm-semi"]).parts("dm-semi").covariance).all()
+
+
+def test_known_values_of_costs_alone_have_no_parts():
+    ones = afape.KnownValues(lambda v, a, y: np.ones((len(v), 4, 2)))
+    result = evaluated(table_of(300), values=ones, estimators=["drl-semi", "ipw-semi"])
+    with pytest.raises(afape.NotEstimableError, match="'parts'"):
+        result.parts("drl-semi")
+    assert "drl-semi" not in result.reprice()
+    assert result.best_estimator == "ipw-semi"
+    bad = afape.KnownValues(lambda v, a, y: np.ones((len(v), 4, 2)), parts=lambda v, a, y: np.ones((len(v), 4, 2)))
+    with pytest.raises(ValueError, match="KnownValues must return shape"):
+        evaluated(table_of(300), values=bad, estimators=["drl-semi"])
+
+
+def test_other_regressors_have_parts_too():
+    result = evaluated(table_of(400), values="boosting", estimators=["drl-semi", "dm-semi"])
+    for name in result.outcomes:
+        again = result.reprice()[name]["total"].value
+        assert again == pytest.approx(result[name]["total"].value, rel=0.1)
+
+
+@pytest.fixture(scope="module")
+def several():
+    policies = {"rule": RULE, "all": afape.AcquireAll(), "none": afape.AcquireNone()}
+    data = afape.Retrospective(table_of(), problem_with({"b": 2.0, "c": 3.0}, 10.0))
+    return afape.compare(data, policies, Sign(), missingness=MAR, estimators=["eff-semi", "ipw-semi"])
+
+
+def test_comparisons_are_priced_anew(several):
+    free = several.reprice({"b": 0.0, "c": 0.0})
+    assert free.ranking().iloc[-1]["policy"] == "none"
+    dear = several.reprice({"b": 50.0, "c": 50.0})
+    assert dear.ranking().iloc[0]["policy"] == "none"
+    same = several.reprice()
+    assert_allclose(same.differences()["std_error"], several.differences()["std_error"], rtol=1e-8)
+    assert set(several.table.columns) == set(dear.table.columns)
+
+
+def test_price_plane(several):
+    plane = several.price_plane({"b": (0, 40), "misclassification": (1, 60)}, points=9)
+    assert len(plane.table) == 81
+    line = plane.table.iloc[40]
+    wrong = float(line["misclassification"])
+    priced = several.reprice({"b": float(line["b"]), "c": 3.0}, wrong)
+    best = priced.ranking().iloc[0]
+    assert (line["cheapest"], line["total"]) == (best["policy"], pytest.approx(best["estimate"]))
+    assert line["probability"] == pytest.approx(best["best"], abs=0.03)
+    assert_allclose(plane.std_errors[40], [priced[p]["eff-semi"]["total"].std_error for p in plane.policies], rtol=1e-8)
+    assert plane.table["uncertain"].any()
+    assert not plane.table["uncertain"].all()
+    assert "cheapest" in repr(plane)
+    json.dumps(plane.to_dict())
+    alone = several["rule"].price_plane({"c": (0, 5)}, points=3)
+    assert_allclose(alone.totals[1, 0], several["rule"].reprice({"b": 2.0, "c": 2.5})["eff-semi"]["total"].value)
+
+
+def test_frontier(several):
+    frontier = several.frontier()
+    table = frontier.table.set_index("policy")
+    assert table.loc["none", "cost"] == pytest.approx(0.0)
+    assert bool(table.loc["none", "on_frontier"])
+    assert table.loc["none", "probability"] > 0.9
+    assert (np.diff(frontier.table["cost"]) >= 0).all()
+    parts = several["all"].parts("eff-semi")
+    assert table.loc["all", "found"] == pytest.approx(parts.confusion[1, 1].value)
+    assert "frontier" in repr(frontier)
+    json.dumps(frontier.to_dict())
+    assert several.frontier(label=0).effect == "of 0 found"
+    with pytest.raises(ValueError, match="'label' must be one of the classes"):
+        several.frontier(label="sick")
+
+
+def test_figures(several):
+    pytest.importorskip("matplotlib").use("Agg")
+    several.price_plane({"b": (0, 40)}, points=5).plot()
+    several.price_plane({"b": (0, 40), "c": (0, 40)}, points=5).plot()
+    several.frontier().plot()
+    evaluated(table_of(400), outcomes={"risk": afape.score(Sign())}, estimators=["ipw-semi"]).calibration().plot()
+
+
+@given(st.lists(st.tuples(st.integers(0, 5), st.integers(0, 5)), min_size=1, max_size=6))
+@settings(max_examples=60, deadline=None)
+def test_the_frontier_is_the_best_at_some_price_of_a_case(points):
+    cost, found = (np.array(part, dtype=float) for part in zip(*points, strict=True))
+    on = on_frontier(cost, found)
+    assert on.any()
+    prices = np.concatenate([[0.0], np.geomspace(1e-3, 1e3, 4001)])
+    worth = prices[:, None] * found - cost
+    best = (worth >= worth.max(axis=1, keepdims=True) - 1e-9).any(axis=0)
+    assert (on | ~best).all() or (cost[best & ~on] >= cost.min()).all()
+    dominated = np.array([((cost < c) & (found >= f)).any() for c, f in zip(cost, found, strict=True)])
+    assert not (on & dominated).any()

@@ -1,0 +1,101 @@
+"""Pictures: each draws what it is given, on axes of its own or the user's, and takes names as they are."""
+
+import matplotlib as mpl
+import numpy as np
+import pandas as pd
+import pytest
+from matplotlib import pyplot
+from matplotlib.figure import Figure
+
+import afape
+from afape import plots
+from afape.experiments.policies import synthetic_policies
+
+mpl.use("Agg")
+
+
+@pytest.fixture(scope="module")
+def found(experiment, parts):
+    classifier, data, _ = parts
+    names = ["blocking", "ipw-semi", "drl-semi"]
+    return afape.compare(
+        data.take(np.arange(1500)),
+        synthetic_policies(),
+        classifier,
+        missingness=experiment.missingness,
+        estimators=names,
+    )
+
+
+@pytest.fixture(scope="module")
+def bounds(experiment, parts):
+    classifier, data, _ = parts
+    some = data.take(np.arange(1000))
+    policies = {"half": afape.RandomSubset(0.5), "none": afape.AcquireNone()}
+    return afape.sensitivity(
+        some, policies, classifier, missingness=experiment.missingness, bootstrap=0, lambdas=[1, 2]
+    )
+
+
+def drawn(found, bounds, experiment, parts):
+    one, data = found["Adaptive"], parts[1]
+    return {
+        "costs": lambda ax: plots.costs(found, ax=ax),
+        "costs of one": lambda ax: plots.costs(one, "ipw-semi", ax=ax),
+        "differences": lambda ax: plots.differences(found, ax=ax),
+        "convergence": lambda ax: plots.convergence({"drl-semi": one["drl-semi"]["total"]}, truth=3.0, ax=ax),
+        "weights": lambda ax: plots.weights(one, ax=ax),
+        "support": lambda ax: plots.support(one, ax=ax),
+        "balance": lambda ax: plots.balance(one, ax=ax),
+        "sensitivity": lambda ax: plots.sensitivity(bounds, ax=ax),
+        "missingness": lambda ax: plots.missingness(data, ax=ax),
+        "graph": lambda ax: plots.graph(experiment.missingness.graph_on(data), ax=ax),
+        "paths": lambda ax: plots.paths(one, ax=ax),
+    }
+
+
+def test_every_plot_draws_on_axes_given_or_new(found, bounds, experiment, parts):
+    for name, draw in drawn(found, bounds, experiment, parts).items():
+        ax = Figure().subplots()
+        assert draw(ax) is ax, name
+        artists = len(ax.patches) + len(ax.lines) + len(ax.collections) + len(ax.texts) + len(ax.containers)
+        assert artists > 0, name
+        new = draw(None)
+        assert new.figure is not ax.figure
+        new.figure.canvas.draw()
+        pyplot.close(new.figure)
+
+
+def test_bars_are_the_costs(found):
+    ax = plots.costs(found, "drl-semi", ax=Figure().subplots())
+    ends = sorted(p.get_x() + p.get_width() for p in ax.patches if p.get_x() > 0)
+    totals = sorted(e["drl-semi"]["total"].value for e in found.evaluations.values())
+    assert ends == pytest.approx(totals)
+
+
+def test_what_the_first_rows_say_ends_with_the_estimate(found):
+    estimate = found["Adaptive"]["drl-semi"]["total"]
+    ax = plots.convergence({"drl-semi": estimate}, ax=Figure().subplots())
+    x, y = ax.lines[0].get_data()
+    assert x[-1] == len(estimate.influence)
+    assert y[-1] == pytest.approx(estimate.value)
+    with pytest.raises(ValueError, match="lacks 'rows'"):
+        plots.convergence(pd.DataFrame({"estimator": ["a"]}))
+
+
+def test_names_are_no_formulas(experiment, parts):
+    classifier, data, _ = parts
+    policies = {"a $x_1$ and $ more": afape.AcquireAll(), "b": afape.AcquireNone()}
+    some = data.take(np.arange(2000))
+    found = afape.compare(some, policies, classifier, missingness=experiment.missingness, estimators=["ipw-semi"])
+    ax = plots.costs(found)
+    ax.figure.canvas.draw()
+    assert "a $x_1$ and $ more" in [t.get_text() for t in ax.get_yticklabels()]
+    assert not any(t.get_parse_math() for t in ax.get_yticklabels())
+    pyplot.close(ax.figure)
+
+
+def test_missing_matplotlib_says_what_to_install(found, monkeypatch):
+    monkeypatch.setattr("afape.plots.style.find_spec", lambda name: None)
+    with pytest.raises(ModuleNotFoundError, match=r"afape\[plot\]"):
+        plots.costs(found)
