@@ -38,7 +38,7 @@ if TYPE_CHECKING:
     from .optimisation import Optimisation, optimize
     from .result import Evaluation, NotEstimableError
     from .sensitivity_analysis import Sensitivity, Tipping, sensitivity
-    from .simulation import GraphMechanism, IndependentMechanism, LogisticMechanism
+    from .simulation import BlockMechanism, GraphMechanism, IndependentMechanism, LogisticMechanism
     from .storage import load, save
     from .support import SupportThresholds
     from .training import compare_training, training_weights
@@ -56,6 +56,7 @@ __all__ = [
     "AssumptionWarning",
     "BalanceWarning",
     "BlankTextWarning",
+    "BlockMechanism",
     "Bootstrap",
     "Bounds",
     "ChainedImputer",
@@ -138,7 +139,7 @@ _HOMES = {
     ".optimisation": "Optimisation optimize",
     ".result": "Evaluation NotEstimableError",
     ".sensitivity_analysis": "Sensitivity Tipping sensitivity",
-    ".simulation": "GraphMechanism IndependentMechanism LogisticMechanism",
+    ".simulation": "BlockMechanism GraphMechanism IndependentMechanism LogisticMechanism",
     ".storage": "load save",
     ".support": "SupportThresholds",
     ".training": "compare_training training_weights",
@@ -147,7 +148,7 @@ _HOMES = {
 _HOME_OF = {name: module for module, names in _HOMES.items() for name in names.split()}
 
 
-_MODULES = ("agents", "gym")
+_MODULES = ("agents", "datasets", "gym")
 
 
 def __getattr__(name: str) -> Any:

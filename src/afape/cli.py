@@ -12,6 +12,8 @@ from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 from rich.table import Table
 
+from .commands import benchmark, reproduce
+
 if TYPE_CHECKING:  # scikit-learn takes a second to import, so commands import what they need when they run
     import pandas as pd
 
@@ -27,6 +29,8 @@ app = typer.Typer(
 )
 study = typer.Typer(help="Long studies with known truth; resumed where they stopped.", no_args_is_help=True)
 app.add_typer(study, name="study")
+app.command()(reproduce)
+app.command()(benchmark)
 
 
 def main() -> None:

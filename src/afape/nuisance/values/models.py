@@ -23,6 +23,7 @@ __all__ = [
     "Features",
     "LearnedValues",
     "PaperNetwork",
+    "PooledRidge",
     "QuadraticRidge",
     "ValueRegressor",
     "as_regressor",
@@ -100,6 +101,24 @@ class QuadraticRidge(RegressorMixin, BaseEstimator):  # type: ignore[misc]
         return np.column_stack([Z, Z[:, rows] * Z[:, columns]])
 
 
+class PooledRidge(QuadraticRidge):
+    """The same for lines of many sets at once: blanks become the mean, and indicators of the set tell them apart."""
+
+    def fit(self, X: Floats, y: Floats, sample_weight: Floats | None = None) -> PooledRidge:
+        """Fit; y may have several columns."""
+        known = ~np.isnan(X)
+        self.blank_ = np.where(known, X, 0.0).sum(axis=0) / np.maximum(known.sum(axis=0), 1)
+        super().fit(self._filled(X), y, sample_weight)
+        return self
+
+    def predict(self, X: Floats) -> Floats:
+        """Predict."""
+        return super().predict(self._filled(X))
+
+    def _filled(self, X: Floats) -> Floats:
+        return np.where(np.isnan(X), self.blank_, X)
+
+
 def _best_penalty(values: Floats, rotated: Floats, target: Floats) -> float:
     """Penalty of least generalised cross-validation error, for all targets together, each in units of its variance."""
     rotated, target = rotated.reshape(len(values), -1), target.reshape(len(target), -1)
@@ -167,6 +186,7 @@ def _boosting() -> Any:
 
 PRESETS = {
     "quadratic": lambda: ValueRegressor(QuadraticRidge(), pooled=False, multi_output=True),
+    "pooled": lambda: ValueRegressor(PooledRidge(), multi_output=True),
     "boosting": lambda: ValueRegressor(_boosting()),
     "network": lambda: ValueRegressor(PaperNetwork(), multi_output=True),
 }
@@ -195,7 +215,8 @@ class LearnedValues:
     Parameters
     ----------
     regressor : str or regressor
-        "quadratic" (ridge regression on squares and products, one per set and action), "boosting", "network" (the
+        "quadratic" (ridge regression on squares and products, one per set and action), "pooled" (ridge regression on squares,
+        one per depth: quicker and steadier where a policy reaches hundreds of sets), "boosting", "network" (the
         paper's), any scikit-learn regressor that copes with NaN, or a `ValueRegressor`.
     augment_label : bool
         Whether action values may also condition on the label. The agent never sees it, the estimator may; it
