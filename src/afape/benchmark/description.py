@@ -77,7 +77,8 @@ class Run:
     imputations : int
         Completed tables of ``mi``.
     trajectories : int
-        Trajectories per row where a policy reaches more than 16 sets.
+        Trajectories per row, for policies that reach hundreds of sets; 0 walks all sets. For a deterministic policy both are the
+        same.
     assume : tuple of str
         Assume MAR given these groups, whatever the mechanism.
     bounds : bool
@@ -96,7 +97,7 @@ class Run:
     label: bool = True
     split: float = 0.0
     imputations: int = 5
-    trajectories: int = 8
+    trajectories: int = 0
     assume: tuple[str, ...] = ()
     bounds: bool = False
 
@@ -195,7 +196,9 @@ def _models(top: Section, less: Section, quick: bool) -> tuple[float, int, int]:
     part.finish()
     train = top.number("train", default=0.4)
     if not 0 < train < 1:
-        raise DescriptionError(f"{top.file}: 'train' must lie between 0 and 1, the share of rows to train on, but is {train!r}.")
+        raise DescriptionError(
+            f"{top.file}: 'train' must lie between 0 and 1, the share of rows to train on, but is {train!r}."
+        )
     return train, less.whole("trees", default=trees) if quick else trees, depth
 
 
@@ -255,16 +258,17 @@ def _block(part: Section) -> Block:
 def _run(part: Section, agents: Mapping[str, str], quick: bool) -> Run:
     less = part.section("quick", optional=True)
     rows, draws = part.wholes("rows"), part.whole("draws", default=20)
-    estimators = part.texts("estimators", default=())
+    estimators, agents_named = part.texts("estimators", default=()), part.texts("agents", default=())
     if quick:
         rows, draws = less.wholes("rows", default=(min(rows[0], 300),)), less.whole("draws", default=2)
         estimators = less.texts("estimators", default=estimators)
-    less.finish(also=("rows", "draws", "estimators"))
+        agents_named = less.texts("agents", default=agents_named)
+    less.finish(also=("rows", "draws", "estimators", "agents"))
     run = Run(
         name=part.text("name"),
         rows=rows,
         draws=draws,
-        agents=part.texts("agents", default=()),
+        agents=agents_named,
         estimators=estimators,
         known=part.flag("known", default=True),
         propensity=part.text("propensity", default="learned"),
@@ -272,7 +276,7 @@ def _run(part: Section, agents: Mapping[str, str], quick: bool) -> Run:
         label=part.flag("label", default=True),
         split=part.number("split", default=0.0),
         imputations=part.whole("imputations", default=5),
-        trajectories=part.whole("trajectories", default=8),
+        trajectories=part.whole("trajectories") if "trajectories" in part.content else 0,
         assume=part.texts("assume", default=()),
         bounds=part.flag("bounds", default=False),
     )

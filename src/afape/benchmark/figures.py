@@ -10,11 +10,13 @@ import numpy as np
 import pandas as pd
 
 from .description import Description, FigureSpec
+from .drawing import COMPLETE
 
 __all__ = ["draw_figures", "plot_convergence", "plot_error", "plot_intervals", "plot_robustness", "style_of"]
 
 # Okabe and Ito's colours, which stay apart for colour-blind readers.
 _COLOURS = {
+    "complete": "#000000",
     "imp-mean": "#999999",
     "blocking": "#E69F00",
     "cc": "#CC79A7",
@@ -29,8 +31,16 @@ _COLOURS = {
     "eff-semi": "#000000",
     "eff-semi-miss": "#000000",
 }
-_MARKERS = {"imp-mean": "v", "blocking": "s", "cc": "^", "ipw-miss": "D", "ipw-semi": "o", "ipw-semi-miss": "o"}
-_SIZES = {
+_MARKERS = {
+    "complete": "*",
+    "imp-mean": "v",
+    "blocking": "s",
+    "cc": "^",
+    "ipw-miss": "D",
+    "ipw-semi": "o",
+    "ipw-semi-miss": "o",
+}
+_SIZES: Any = {
     "font.size": 8,
     "axes.titlesize": 9,
     "axes.labelsize": 8,
@@ -92,7 +102,7 @@ def plot_intervals(ax: Any, results: pd.DataFrame, summary: pd.DataFrame, names:
     truth = float(summary["truth"].iloc[0])
     ax.axvline(truth, color="black", lw=1.0, ls="--", zorder=1)
     lines, points = summary.set_index("name"), results.groupby("name")["estimate"]
-    low, high = _limits(lines.reindex(names), truth)
+    low, high = _limits(lines.reindex(list(names)), truth)
     for place, name in enumerate(reversed(names)):
         if name not in lines.index:
             continue
@@ -100,7 +110,9 @@ def plot_intervals(ax: Any, results: pd.DataFrame, summary: pd.DataFrame, names:
         single = points.get_group(name).clip(low, high)
         ax.plot(single, np.full(len(single), place - 0.22), "|", color=style["color"], ms=4, alpha=0.6, mew=0.7)
         if np.isfinite(own["mean_lower"]):
-            ax.plot(np.clip([own["mean_lower"], own["mean_upper"]], low, high), [place, place], color=style["color"], lw=1.6)
+            ax.plot(
+                np.clip([own["mean_lower"], own["mean_upper"]], low, high), [place, place], color=style["color"], lw=1.6
+            )
         face = "white" if "-gt" in name else style["color"]
         ax.plot(np.clip(own["mean"], low, high), place, style["marker"], color=style["color"], mfc=face, ms=4.5)
         hits = f"{own['covered']:.0f}/{own['intervals']:.0f}" if own["intervals"] else "no interval"
@@ -128,7 +140,7 @@ def _limits(lines: pd.DataFrame, truth: float) -> tuple[float, float]:
 def plot_robustness(ax: Any, summary: pd.DataFrame, settings: Sequence[str]) -> Any:
     """Mean estimate of one agent in each setting (column ``run``), bars over 95 % of the data sets."""
     ax.axvline(float(summary["truth"].iloc[0]), color="black", lw=1.0, ls="--", label="J (truth)", zorder=1)
-    estimators = list(dict.fromkeys(summary["estimator"]))
+    estimators = [e for e in dict.fromkeys(summary["estimator"]) if e != COMPLETE]
     order = list(reversed(settings))
     for j, name in enumerate(estimators):
         own = summary[summary["estimator"] == name].set_index("run").reindex(order)
@@ -174,7 +186,9 @@ def _convergence(plt: Any, spec: FigureSpec, results: pd.DataFrame, summary: pd.
     figure, axes = plt.subplots(
         2, len(agents), figsize=(1.2 + 2.9 * len(agents), 5.0), layout="constrained", squeeze=False, sharex=True
     )
-    shown = [e for e in spec.estimators if e in set(results["estimator"])] or list(dict.fromkeys(results["estimator"]))
+    shown = [e for e in spec.estimators if e in set(results["estimator"])] or [
+        e for e in dict.fromkeys(results["estimator"]) if e != COMPLETE
+    ]
     for column, agent in enumerate(agents):
         own = results[results["agent"] == agent]
         plot_convergence(axes[0, column], own, shown).set_title(agent)
@@ -208,7 +222,8 @@ def _intervals(plt: Any, spec: FigureSpec, results: pd.DataFrame, summary: pd.Da
 def _named(table: pd.DataFrame, spec: FigureSpec) -> pd.DataFrame:
     """Estimators by name; those that come in two runs are told apart by the later run's name."""
     first = table.groupby("estimator")["run"].transform("first")
-    marked = table["run"].str.replace("the paper's ", "")
+    table = table[(table["estimator"] != COMPLETE) | (table["run"] == spec.runs[0])]
+    marked, first = table["run"].str.replace("the paper's ", ""), first[table.index]
     return table.assign(name=table["estimator"].where(table["run"] == first, table["estimator"] + ", " + marked))
 
 
@@ -216,7 +231,7 @@ def _in_order(names: list[str]) -> list[str]:
     """In the order of the catalogue, each followed by its variants."""
     from ..estimators.catalogue import METHODS
 
-    order = {name: k for k, name in enumerate(METHODS)}
+    order = {name: k for k, name in enumerate([COMPLETE, *METHODS])}
     return sorted(names, key=lambda n: (order.get(n.split(",")[0].removesuffix("-gt"), 99), "," in n, "-gt" in n))
 
 

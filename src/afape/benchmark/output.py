@@ -52,7 +52,9 @@ def claim(folder: Path, description: Description, seed: int, command: str) -> di
         try:
             found = json.loads(file.read_text())
         except json.JSONDecodeError as error:
-            raise OtherExperimentError(f"{file} is damaged ({error}). Name another folder, or remove this one.") from error
+            raise OtherExperimentError(
+                f"{file} is damaged ({error}). Name another folder, or remove this one."
+            ) from error
         differing = [key for key in own if found.get(key) != own[key]]
         if differing:
             told = ", ".join(f"{key} {found.get(key)!r} and not {own[key]!r}" for key in differing)

@@ -34,13 +34,14 @@ def write_page(finished: Finished, command: str) -> None:
 
 
 _EFFICIENCY = (
-    "How many times fewer rows an estimator needs than `ipw-miss` (those with a true propensity: than `ipw-miss-gt`) for the same "
-    "root mean squared error of the total cost, with the range of 95 % of bootstrap replicates. *never*: the bias at the largest "
-    "size is beyond four Monte Carlo errors, and no number of rows takes it away."
+    "How many times fewer rows an estimator needs than `ipw-miss` (those with a true propensity: than `ipw-miss-gt`) for the "
+    "same root mean squared error of the total cost, with the range of 95 % of bootstrap replicates. *never*: the bias at the "
+    "largest size is beyond four Monte Carlo errors, and no number of rows takes it away."
 )
 _COVERAGE = (
-    "Bias is the mean error over the data sets, and *bias / its error* is in units of its Monte Carlo error: beyond about 4, bias is "
-    "no accident. *Covered* counts the data sets whose 95 % interval contains J."
+    "*complete* is the cost of the same rows without gaps, what the paper calls J. Bias is the mean difference from it over the "
+    "data sets (of *complete* itself, from J), and *bias / its error* is in units of its Monte Carlo error: beyond about 4, bias "
+    "is no accident. *Covered* counts the data sets whose 95 % interval contains J."
 )
 
 
@@ -48,16 +49,17 @@ def _how(finished: Finished, command: str) -> str:
     description = finished.description
     train = f"{100 * description.train:.0f} %"
     runs = "; ".join(
-        f"*{run.name}*: {run.draws} data sets of {', '.join(f'{n:,}' for n in run.rows)} rows" for run in description.runs
+        f"*{run.name}*: {run.draws} data sets of {', '.join(f'{n:,}' for n in run.rows)} rows"
+        for run in description.runs
     )
     made = f"Made by `{command}`. " if command else ""
     quick = "This is a quick run, far too small to conclude anything from. " if description.quick else ""
     return (
-        f"{quick}{made}Classifier and agents are trained once, on {train} of the rows with gaps; the other rows, complete, are the "
-        "population. Data sets are drawn from it with replacement and hidden anew each time, and J is the cost on all of it, so that "
-        "J is the exact value of what is estimated (for agents that reach more than 16 sets of groups, by 64 trajectories per row). The "
-        f"mechanism leaves {100 * finished.complete_share:.0f} % of the rows complete. Nuisances are cross-fitted, where the paper "
-        f"splits the rows once. {runs}. `results.parquet` and `results.csv` have every estimate, `summary.csv` what is shown here, "
+        f"{quick}{made}Classifier and agents are trained once, on {train} of the rows, with gaps; the other rows, complete, are "
+        "the population. Data sets are drawn from it with replacement and hidden anew each time, and J is the cost on all of it, "
+        "so that J is the exact value of what is estimated (beyond six groups, by 64 trajectories per row). The mechanism leaves "
+        f"{100 * finished.complete_share:.0f} % of the rows complete. Nuisances are cross-fitted, where the paper splits the rows "
+        f"once. {runs}. `results.parquet` and `results.csv` have every estimate, `summary.csv` what is shown here, "
         "`manifest.json` versions and times."
     )
 
@@ -68,7 +70,12 @@ def efficiency_table(finished: Finished) -> pd.DataFrame:
     for line in finished.efficiency.to_dict("records"):
         found = "never" if line["biased"] else f"{line['ratio']:.1f} ({line['lower']:.1f} to {line['upper']:.1f})"
         lines.append(
-            {"agent": line["agent"], "estimator": line["estimator"], "against": line["against"], "times fewer rows": found}
+            {
+                "agent": line["agent"],
+                "estimator": line["estimator"],
+                "against": line["against"],
+                "times fewer rows": found,
+            }
         )
     return pd.DataFrame(lines)
 
@@ -109,7 +116,8 @@ def _support(finished: Finished) -> str:
         share = 100 * float(part["unsupported"].mean())
         kinds = sorted({kind for text in part["support"] for kind in text.split("; ")})
         told = [
-            *([f"sets that the records do not support, {share:.1f} % of the runs on average"] if "unsupported" in kinds else []),
+            *(["sets that are hardly ever recorded"] if "support" in kinds else []),
+            *([f"runs into sets without any support ({share:.1f} % on average)"] if share >= 0.05 else []),
             *(["estimates that a few heavy rows carry"] if "heavy" in kinds else []),
         ]
         words.append(f"- {agent}: warned on {len(sets)} of {len(every)} data sets, about {' and '.join(told)}.")
@@ -117,12 +125,13 @@ def _support(finished: Finished) -> str:
     bounded = results[results["bound_lower"].notna() & (results["target"] == "total")]
     if len(bounded):
         lines = bounded.groupby("agent", sort=False)[["truth", "bound_lower", "bound_upper"]].mean()
-        told = "; ".join(
+        bounds = "; ".join(
             f"{agent} {line['bound_lower']:.2f} to {line['bound_upper']:.2f} (J {line['truth']:.2f})"
             for agent, line in lines.iterrows()
         )
         text += (
             "\n\nWhat follows: a single number would be false there, and left to itself `evaluate` answers with bounds in its "
-            f"place. Mean bounds of `ipw-semi`: {told}. In the other runs bounds were switched off, so that errors can be measured."
+            f"place. Mean bounds of `ipw-semi`: {bounds}. In the other runs bounds were switched off, so that errors can be "
+            "measured."
         )
     return text

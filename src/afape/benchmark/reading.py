@@ -52,7 +52,7 @@ class Section:
         return value
 
     def as_number(self, key: str, value: Any) -> float:
-        """This value, if it is a number."""
+        """The value, if it is a number."""
         if isinstance(value, bool) or not isinstance(value, int | float):
             raise DescriptionError(f"{self}: {key!r} must be a number, but is {value!r}.")
         return float(value)

@@ -102,9 +102,7 @@ def run_experiment(
     return finished
 
 
-def _results(
-    description: Description, world: World, folder: Path, settings: Settings, tell: Tell
-) -> pd.DataFrame:
+def _results(description: Description, world: World, folder: Path, settings: Settings, tell: Tell) -> pd.DataFrame:
     """Tidy results of all runs."""
     steps = [(run, rows) for run in description.runs for rows in run.rows]
     todo, done, parts = sum(run.draws for run, _ in steps), 0, []

@@ -8,6 +8,7 @@ import numpy as np
 import pandas as pd
 
 from ..arrays import Floats
+from .drawing import COMPLETE
 
 __all__ = ["KEYS", "data_efficiency", "summarise_results"]
 
@@ -18,18 +19,21 @@ _REPLICATES = 400
 def summarise_results(results: pd.DataFrame) -> pd.DataFrame:
     """Per run, size, agent, estimator and target: bias, root mean squared error and coverage over the data sets.
 
-    ``covered`` counts data sets whose interval contains the truth, of the ``intervals`` that have one. ``biased`` is the
-    bias in units of its Monte Carlo error.
+    The bias is the mean difference from the cost of the same rows without gaps (estimator ``complete``), whose mean is J: the
+    chance of which rows were drawn is taken out of it. ``biased`` is the bias in units of its Monte Carlo error.
+    ``covered`` counts data sets whose interval contains the truth J, of the ``intervals`` that have one.
     """
     lines = []
+    results = _with_reference(results)
     for key, part in results.groupby(KEYS, sort=False):
         answered = part[part["estimate"].notna()]
         error = (answered["estimate"] - answered["truth"]).to_numpy()
         known = answered[answered["lower"].notna()]
         slack = 1e-9 * known["truth"].abs()  # estimates that are exact differ from the truth by rounding
         inside = (known["lower"] - slack <= known["truth"]) & (known["truth"] <= known["upper"] + slack)
+        paired = error if key[3] == COMPLETE else (answered["estimate"] - answered["reference"]).to_numpy()
         spread = float(error.std(ddof=1)) if len(error) > 1 else float("nan")
-        mc_error = spread / np.sqrt(len(error)) if len(error) > 1 else float("nan")
+        mc_error = float(paired.std(ddof=1)) / np.sqrt(len(paired)) if len(paired) > 1 else float("nan")
         lines.append(
             {
                 **dict(zip(KEYS, key, strict=True)),
@@ -37,9 +41,9 @@ def summarise_results(results: pd.DataFrame) -> pd.DataFrame:
                 "draws": len(part),
                 "answered": len(answered),
                 "mean": float(answered["estimate"].mean()),
-                "bias": float(error.mean()) if len(error) else float("nan"),
+                "bias": float(paired.mean()) if len(paired) else float("nan"),
                 "bias_mc_error": mc_error,
-                "biased": _in_units(error, mc_error),
+                "biased": _in_units(paired, mc_error),
                 "rmse": float(np.sqrt((error**2).mean())) if len(error) else float("nan"),
                 "std_deviation": spread,
                 "mean_std_error": float(answered["std_error"].mean()),
@@ -53,6 +57,13 @@ def summarise_results(results: pd.DataFrame) -> pd.DataFrame:
             }
         )
     return pd.DataFrame(lines)
+
+
+def _with_reference(results: pd.DataFrame) -> pd.DataFrame:
+    """Each line with the cost of the same rows without gaps."""
+    keys = ["run", "rows", "draw", "agent", "target"]
+    complete = results[results["estimator"] == COMPLETE][[*keys, "estimate"]].rename(columns={"estimate": "reference"})
+    return results.merge(complete, on=keys, how="left", validate="many_to_one")
 
 
 def _in_units(error: Floats, mc_error: float) -> float:
@@ -81,7 +92,7 @@ def data_efficiency(
         squares = {name: _squares(lines_of) for name, lines_of in own.groupby("estimator", sort=False)}
         for name, (square, error) in squares.items():
             reference = "ipw-miss-gt" if str(name).endswith("-gt") else "ipw-miss"
-            if name == reference or reference not in squares:
+            if name in (reference, COMPLETE) or reference not in squares:
                 continue
             ratios = _replicated(squares[reference][0], square, seed)
             last = error[-1]
@@ -102,7 +113,7 @@ def data_efficiency(
 
 
 def _squares(lines: pd.DataFrame) -> tuple[list[Floats], list[Floats]]:
-    """n times squared errors, and errors, per size; one number per data set."""
+    """Squared errors times n, and errors, per size; one number per data set."""
     squares, errors = [], []
     for rows, part in lines.sort_values(["rows", "draw"]).groupby("rows"):
         error = (part["estimate"] - part["truth"]).dropna().to_numpy()

@@ -26,7 +26,8 @@ from .reading import DescriptionError
 
 __all__ = ["World", "make_world"]
 
-_TRUTH = WalkOptions(max_states=16, n_trajectories=64)
+_EXACT = 6  # groups, up to which the truth is computed over all sets
+_TRAJECTORIES = 64  # per row, beyond
 
 Tell = Callable[[str, int, int], None]
 AnyMechanism = BlockMechanism | GraphMechanism
@@ -152,8 +153,8 @@ def _odds(block: Block, data: Retrospective) -> tuple[float, dict[str, float]]:
     for column, weight in block.weights.items():
         if column not in data.columns:
             raise DescriptionError(
-                f"'weights' must name columns of the table, but {column!r} is none. They are {list(data.columns)[:20]}; a level of "
-                "a category is written column=level."
+                f"'weights' must name columns of the table, but {column!r} is none. They are {list(data.columns)[:20]}; a level "
+                "of a category is written column=level."
             )
         values, scale = data.values[:, data.columns.index(column)], block.scales.get(column, "raw")
         centre, spread = {
@@ -175,10 +176,12 @@ def _truth(
     if file.exists():
         found: dict[str, dict[str, float]] = json.loads(file.read_text())
         return found
+    sampled = WalkOptions(max_states=0, n_trajectories=_TRAJECTORIES)
+    walk = WalkOptions() if population.problem.n_groups <= _EXACT else sampled
     out = {}
     for k, (name, policy) in enumerate(policies.items()):
         tell(f"the truth of {name}", k, len(policies))
-        costs = true_cost(population, policy, classifier, walk=_TRUTH)
+        costs = true_cost(population, policy, classifier, walk=walk)
         out[name] = {target: estimate.value for target, estimate in costs.items()}
     file.parent.mkdir(parents=True, exist_ok=True)
     draft = file.with_suffix(".part")

@@ -19,7 +19,8 @@ if TYPE_CHECKING:  # scikit-learn takes a second to import, so commands import w
 __all__ = ["benchmark", "reproduce"]
 
 _Name = Annotated[
-    str, typer.Argument(help="synthetic-mar, synthetic-mnar, double-robustness, heloc, income, or all.", show_default=False)
+    str,
+    typer.Argument(help="synthetic-mar, synthetic-mnar, double-robustness, heloc, income, or all.", show_default=False),
 ]
 _File = Annotated[Path, typer.Argument(help="TOML file that describes the experiment.", show_default=False)]
 _Quick = Annotated[bool, typer.Option("--quick", help="A reduced run that only shows that everything works.")]

@@ -75,7 +75,7 @@ class PublicTable:
         if len(table) != self.n_rows:
             cut = " It looks cut off: download it again." if len(table) < self.n_rows else ""
             raise WrongTableError(
-                f"{source} is not the public {self.name} table, which has {self.n_rows:,} rows: this file has {len(table):,}.{cut}"
+                f"{source} is not the public {self.name} table, which has {self.n_rows:,} rows: it has {len(table):,}.{cut}"
             )
         counts = {str(k): int(v) for k, v in table[self.label].value_counts().items()}
         if counts != dict(self.label_counts):
@@ -122,7 +122,9 @@ def _named(table: PublicTable, path: str | os.PathLike[str] | None) -> Path | No
     if found := _inside(table, place):
         return found
     what = f"has none of {list(table.files)}" if place.is_dir() else "does not exist"
-    raise DataNotFoundError(f"'path' must be the {table.name} table or a folder with it, but {place} {what}. {_ways(table)}")
+    raise DataNotFoundError(
+        f"'path' must be the {table.name} table or a folder with it, but {place} {what}. {_ways(table)}"
+    )
 
 
 def _in_folder_of_variable(table: PublicTable) -> Path | None:
@@ -179,7 +181,7 @@ def _from_openml(number: int) -> pd.DataFrame:
 
 def _ways(table: PublicTable) -> str:
     return (
-        f"There are three ways to supply it: pass the file as 'path' (on the command line --data), or put {table.files[0]} into a "
-        f"folder and set {VARIABLE} to it; pip install 'afape[paper]', which brings a copy; or connect to the network, so that "
+        f"There are three ways to supply it: pass the file as 'path' (on the command line --data), or put {table.files[0]} into "
+        f"a folder and set {VARIABLE} to it; pip install 'afape[paper]', which brings a copy; or connect to the network, so that "
         f"OpenML (data set {table.openml}) can be asked."
     )
