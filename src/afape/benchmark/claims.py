@@ -121,9 +121,9 @@ def _mnar_gain(done: Mapping[str, Finished]) -> Verdict:
     naive = naive[(naive["run"] == "as if at random") & (naive["target"] == "total")]
     worst = naive[naive["rows"] == naive["rows"].max()].sort_values("biased", key=abs).iloc[-1]
     measured = (
-        f"Random 10 %: {mar:.1f} times fewer rows under MAR, {text} under MNAR. `ipw-semi`, which takes the records as missing at "
-        f"random, is off by {worst['bias']:+.3f} for {worst['agent']} at {int(worst['rows']):,} rows ({worst['biased']:+.1f} Monte "
-        "Carlo errors)."
+        f"Random 10 %: {mar:.1f} times fewer rows under MAR, {text} under MNAR. `ipw-semi`, which takes them as missing at "
+        f"random, is off by {worst['bias']:+.3f} for {worst['agent']} at {int(worst['rows']):,} rows "
+        f"({worst['biased']:+.1f} Monte Carlo errors)."
     )
     return Verdict(
         "The gain is smaller under MNAR, where weights need further values to be recorded.",
@@ -232,8 +232,8 @@ def write_claims(done: list[Finished], folder: Path) -> None:
             "# The paper's experiments",
             f"{quick}H. von Kleist, A. Zamanian, I. Shpitser, N. Ahmidi, *Evaluation of Active Feature Acquisition Methods for "
             "Static Feature Settings* (2023), section Experiments, done again with afape. Verdicts follow from rules in "
-            "`afape.benchmark.claims`. A bias is taken as real beyond four Monte Carlo errors, and as one that matters beyond 2 % "
-            "of J as well.",
+            "`afape.benchmark.claims`. A bias is taken as real beyond four Monte Carlo errors, and as one that matters beyond "
+            "2 % of J as well.",
             "\n".join(links),
             "## Claims",
             markdown(table),

@@ -16,7 +16,7 @@ __all__ = ["draw_figures", "plot_convergence", "plot_error", "plot_intervals", "
 
 # Okabe and Ito's colours, which stay apart for colour-blind readers.
 _COLOURS = {
-    "complete": "#000000",
+    "complete": "#555555",
     "imp-mean": "#999999",
     "blocking": "#E69F00",
     "cc": "#CC79A7",

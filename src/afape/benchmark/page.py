@@ -58,8 +58,8 @@ def _how(finished: Finished, command: str) -> str:
         f"{quick}{made}Classifier and agents are trained once, on {train} of the rows, with gaps; the other rows, complete, are "
         "the population. Data sets are drawn from it with replacement and hidden anew each time, and J is the cost on all of it, "
         "so that J is the exact value of what is estimated (beyond six groups, by 64 trajectories per row). The mechanism leaves "
-        f"{100 * finished.complete_share:.0f} % of the rows complete. Nuisances are cross-fitted, where the paper splits the rows "
-        f"once. {runs}. `results.parquet` and `results.csv` have every estimate, `summary.csv` what is shown here, "
+        f"{100 * finished.complete_share:.0f} % of the rows complete. Nuisances are cross-fitted, where the paper splits the "
+        f"rows once. {runs}. `results.parquet` and `results.csv` have every estimate, `summary.csv` what is shown here, "
         "`manifest.json` versions and times."
     )
 
