@@ -119,7 +119,8 @@ def _results(description: Description, world: World, folder: Path, settings: Set
         done += run.draws
         parts.append(draws.assign(run=run.name, rows=rows))
     results = pd.concat(parts, ignore_index=True)
-    results["support"] = results["support"].fillna("")
+    said = results["support"].astype(object)  # all blank, it was read as numbers
+    results["support"] = said.where(said.notna(), "")
     first = ["run", "rows", "draw"]
     return results[[*first, *(c for c in results.columns if c not in first)]]
 

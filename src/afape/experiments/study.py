@@ -49,8 +49,7 @@ def run_draws(
         done += 1
         if progress is not None:
             progress(done, len(files))
-    read = [pd.read_csv(files[start], float_precision="round_trip") for start in starts]  # the very numbers written
-    return pd.concat(read, ignore_index=True)
+    return pd.concat([pd.read_csv(files[start]) for start in starts], ignore_index=True)
 
 
 def _claim(folder: Path, study: str) -> None:
