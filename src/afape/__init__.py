@@ -148,7 +148,7 @@ _HOMES = {
 _HOME_OF = {name: module for module, names in _HOMES.items() for name in names.split()}
 
 
-_MODULES = ("agents", "datasets", "gym")
+_MODULES = ("agents", "benchmark", "datasets", "gym")
 
 
 def __getattr__(name: str) -> Any:

@@ -23,8 +23,7 @@ pytest.importorskip("pyarrow")
 
 
 def run(folder, file, **settings):
-    data = settings.pop("data", file.parent / "own.csv")
-    return run_experiment(read_description(file), folder, Settings(data=data, **settings))
+    return run_experiment(read_description(file), folder, Settings(**settings))
 
 
 def tables(folder):
@@ -110,7 +109,7 @@ def test_a_killed_run_goes_on_where_it_stopped(done, tmp_path):
 def test_a_longer_run_keeps_what_is_there(done, tmp_path):
     file, folder, _finished = done
     out = tmp_path / "longer"
-    short = run_experiment(read_description(file).reduced(3), out, Settings(data=file.parent / "own.csv"))
+    short = run_experiment(read_description(file).reduced(3), out)
     assert short.results["draw"].nunique() == 3
     run(out, file)
     assert tables(out) == tables(folder)
@@ -119,7 +118,7 @@ def test_a_longer_run_keeps_what_is_there(done, tmp_path):
 def test_a_folder_of_another_experiment_is_refused(done):
     file, folder, _ = done
     description = read_description(file)
-    settings = Settings(data=file.parent / "own.csv")
+    settings = Settings()
     with pytest.raises(OtherExperimentError, match="experiment 'own' and not 'other'"):
         run_experiment(replace(description, name="other"), folder, settings)
     with pytest.raises(OtherExperimentError, match="seed 0 and not 5"):

@@ -133,6 +133,7 @@ class Description:
     runs: tuple[Run, ...]
     figures: tuple[FigureSpec, ...]
     quick: bool = False
+    folder: str = "."  # where files that it names are
 
     def make_problem(self) -> Problem:
         """The decision problem."""
@@ -147,8 +148,8 @@ class Description:
         """Tells experiments apart whose numbers differ; how many data sets are drawn and figures do not count."""
         said = asdict(self)
         said["runs"] = [{k: v for k, v in run.items() if k != "draws"} for run in said["runs"]]
-        for text in ("figures", "about", "title"):
-            said.pop(text)
+        for other in ("figures", "about", "title", "folder"):
+            said.pop(other)
         return hashlib.sha256(json.dumps(said, sort_keys=True).encode()).hexdigest()[:16]
 
 
@@ -183,6 +184,7 @@ def read_description(file: Path, *, quick: bool = False) -> Description:
         runs=runs,
         figures=tuple(_figure(part, runs, agents) for part in top.sections("figures", optional=True)),
         quick=quick,
+        folder=str(file.parent),
     )
     top.finish(also=("rounds",))
     less.finish(also=("rows", "rounds", "trees"))

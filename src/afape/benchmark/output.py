@@ -16,7 +16,7 @@ import pandas as pd
 
 from .description import Description
 
-__all__ = ["OtherExperimentError", "claim", "finish_manifest", "require_packages", "write_tables"]
+__all__ = ["OtherExperimentError", "claim", "finish_manifest", "refuse_other", "require_packages", "write_tables"]
 
 _PACKAGES = ("numpy", "scipy", "pandas", "scikit-learn", "jax", "optax", "pyarrow", "matplotlib")
 
@@ -38,8 +38,8 @@ def require_packages(description: Description) -> None:
         )
 
 
-def claim(folder: Path, description: Description, seed: int, command: str) -> dict[str, Any]:
-    """Write down whose folder it is, or refuse it; returns the manifest so far."""
+def refuse_other(folder: Path, description: Description, seed: int) -> dict[str, Any]:
+    """Refuse a folder of another experiment; returns what tells experiments apart."""
     file = folder / "manifest.json"
     own = {
         "experiment": description.name,
@@ -61,9 +61,15 @@ def claim(folder: Path, description: Description, seed: int, command: str) -> di
             raise OtherExperimentError(
                 f"{folder} holds results of another experiment: {told}. Name another folder, or remove this one to start anew."
             )
+    return own
+
+
+def claim(folder: Path, description: Description, seed: int, command: str) -> dict[str, Any]:
+    """Write down whose folder it is, or refuse it; returns the manifest so far."""
+    own = refuse_other(folder, description, seed)
     manifest = {**own, "command": command, "status": "running", "started": _now(), "versions": _versions()}
     folder.mkdir(parents=True, exist_ok=True)
-    _write(file, manifest)
+    _write(folder / "manifest.json", manifest)
     return manifest
 
 

@@ -9,7 +9,9 @@ from pathlib import Path
 
 from .claims import write_claims
 from .description import Description, read_description
+from .output import refuse_other, require_packages
 from .runner import Finished, Settings, run_experiment
+from .world import load_table
 
 __all__ = ["EXPERIMENTS", "UnknownExperimentError", "describe", "reproduce"]
 
@@ -64,6 +66,12 @@ def reproduce(
     if draws is not None:
         described = [_reduced(d, draws) for d in described]
     places = [folder / n for n in names] if name == "all" else [folder]
+    settings = settings or Settings()
+    for d, place in zip(described, places, strict=True):  # what stands in the way of one is told before any is run
+        require_packages(d)
+        refuse_other(place, d, settings.seed)
+        if d.table.source != "synthetic":
+            load_table(d, settings.data)
     done = [run_experiment(d, place, settings, tell) for d, place in zip(described, places, strict=True)]
     if name == "all":
         write_claims(done, folder)

@@ -24,7 +24,7 @@ from .agents import Train, make_agents, parse_agent
 from .description import Block, Description, Mechanism
 from .reading import DescriptionError
 
-__all__ = ["World", "make_world"]
+__all__ = ["World", "load_table", "make_world"]
 
 _EXACT = 6  # groups, up to which the truth is computed over all sets
 _TRAJECTORIES = 64  # per row, beyond
@@ -68,7 +68,7 @@ class World:
 def make_world(description: Description, folder: Path, seed: int, data: Path | None, tell: Tell) -> World:
     """Load, split, train, and compute the truth; what has been trained or computed before is read from the folder."""
     named = {name: description.agents[name] for name in _used(description)}
-    wanted = {n: parse_agent(text, description.rounds, seed, Path.cwd()) for n, text in named.items()}
+    wanted = {n: parse_agent(text, description.rounds, seed, Path(description.folder)) for n, text in named.items()}
     tell("loading the table", 0, 1)
     complete = _complete_table(description, data, seed)
     _check_agents(wanted, complete)
@@ -98,12 +98,7 @@ def _complete_table(description: Description, data: Path | None, seed: int) -> R
     source, problem = description.table, description.make_problem()
     if source.source == "synthetic":
         return synthetic_mar(source.rows, seed + 1).complete  # its own default seed is 1
-    if source.source == "heloc":
-        frame = load_heloc(data)
-    elif source.source == "income":
-        frame = load_income(data)
-    else:
-        frame = _read(Path(source.file) if data is None else data)
+    frame = load_table(description, data)
     if description.quick and len(frame) > source.rows:
         frame = frame.sample(source.rows, random_state=seed).reset_index(drop=True)
     table = Retrospective(frame, problem)
@@ -114,6 +109,14 @@ def _complete_table(description: Description, data: Path | None, seed: int) -> R
             f"{len(table)} rows have gaps. Leave them out, or impute them first."
         )
     return table
+
+
+def load_table(description: Description, data: Path | None) -> pd.DataFrame:
+    """The real table of an experiment, or the user's own; ``data`` is a file or folder that takes precedence."""
+    source = description.table
+    if source.source:
+        return load_heloc(data) if source.source == "heloc" else load_income(data)
+    return _read(Path(description.folder) / source.file if data is None else data)
 
 
 def _read(file: Path) -> pd.DataFrame:

@@ -86,11 +86,8 @@ def benchmark(
         described = room.read_description(description, quick=quick)
         if draws is not None:
             described = described.reduced(draws)
-        table = data
-        if table is None and described.table.file:
-            table = description.parent / described.table.file
         folder = out or Path(description.stem)
-        done = [room.run_experiment(described, folder, room.Settings(seed, jobs, table, _command()), tell)]
+        done = [room.run_experiment(described, folder, room.Settings(seed, jobs, data, _command()), tell)]
     _report(console, done, folder)
 
 
