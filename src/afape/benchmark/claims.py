@@ -38,7 +38,8 @@ def _total(finished: Finished, run: str) -> pd.DataFrame:
 
 def _ratio(finished: Finished, agent: str, estimator: str) -> tuple[float, str]:
     lines = finished.efficiency
-    line = lines[(lines["agent"] == agent) & (lines["estimator"] == estimator)].iloc[0]
+    own = (lines["run"] == "convergence") & (lines["agent"] == agent) & (lines["estimator"] == estimator)
+    line = lines[own].iloc[0]
     if line["biased"]:
         return float("nan"), "never (biased)"
     return float(line["ratio"]), f"{line['ratio']:.1f} ({line['lower']:.1f} to {line['upper']:.1f})"

@@ -71,6 +71,7 @@ def efficiency_table(finished: Finished) -> pd.DataFrame:
         found = "never" if line["biased"] else f"{line['ratio']:.1f} ({line['lower']:.1f} to {line['upper']:.1f})"
         lines.append(
             {
+                "run": line["run"],
                 "agent": line["agent"],
                 "estimator": line["estimator"],
                 "against": line["against"],

@@ -68,8 +68,8 @@ def run_experiment(
         What to run.
     folder : Path
         Where results go: ``results.parquet`` and ``.csv`` (one line per run, size, data set, agent, estimator and target),
-        ``summary.csv``, ``efficiency.csv`` where sizes differ, figures, ``README.md`` and ``manifest.json``. Parts of a run
-        under way are in ``draws-*`` and ``parts``.
+        ``summary.csv``, ``efficiency.csv`` where ``ipw-miss`` is among the estimators, figures, ``README.md`` and
+        ``manifest.json``. Parts of a run under way are in ``draws-*`` and ``parts``.
     settings : Settings, optional
         Seed, processes, where the table is.
     tell : callable, optional
@@ -83,8 +83,7 @@ def run_experiment(
     prepared = time.perf_counter() - began
     results = _results(description, world, folder, settings, tell)
     summary = summarise_results(results)
-    efficient = [run.name for run in description.runs if len(run.rows) > 1]
-    efficiency = pd.concat([data_efficiency(results, name) for name in efficient]) if efficient else pd.DataFrame()
+    efficiency = pd.concat([data_efficiency(results, run.name) for run in description.runs], ignore_index=True)
     tell(f"{description.name}: figures", 0, 1)
     write_tables(folder, results, summary=summary, **({"efficiency": efficiency} if len(efficiency) else {}))
     draw_figures(description, results, summary, folder)

@@ -100,6 +100,7 @@ def data_efficiency(
             found = (np.nan, np.nan, np.nan) if biased else (ratios[0], *np.quantile(ratios[1:], [0.025, 0.975]))
             lines.append(
                 {
+                    "run": run,
                     "agent": agent,
                     "estimator": name,
                     "against": reference,
