@@ -76,7 +76,10 @@ def plot_error(ax: Any, results: pd.DataFrame, estimators: Sequence[str]) -> Any
     for name in estimators:
         part = np.sqrt(squared[squared["estimator"] == name].groupby("rows")["square"].mean())
         ax.plot(part.index, part, label=name, ms=3.5, lw=1.3, **style_of(name))
+    from matplotlib.ticker import LogLocator
+
     ax.set_yscale("log")
+    ax.yaxis.set_major_locator(LogLocator(subs=(1.0, 2.0, 5.0)))
     ax.yaxis.set_major_formatter("{x:g}")
     ax.yaxis.set_minor_formatter("")
     return _rows_axis(ax, results, "root mean squared error")

@@ -83,10 +83,10 @@ def data_efficiency(
     With mean squared error :math:`v / n` the rows needed are proportional to :math:`v`, which every size estimates as
     :math:`n \cdot \mathrm{MSE}_n`; the ratio is that of their sums over the sizes. Estimators with a true propensity are
     compared with ``ipw-miss-gt``. An estimator that is biased never gets there: its ratio is left blank where the bias at the
-    largest size is beyond four Monte Carlo errors. ``lower`` and ``upper`` hold 95 % of bootstrap replicates over the data
+    largest size (against the same rows without gaps, where they are there) is beyond four Monte Carlo errors. ``lower`` and ``upper`` hold 95 % of bootstrap replicates over the data
     sets.
     """
-    part = results[(results["run"] == run) & (results["target"] == target)]
+    part = _with_reference(results[(results["run"] == run) & (results["target"] == target)])
     lines: list[dict[str, Any]] = []
     for agent, own in part.groupby("agent", sort=False):
         squares = {name: _squares(lines_of) for name, lines_of in own.groupby("estimator", sort=False)}
@@ -114,11 +114,13 @@ def data_efficiency(
 
 
 def _squares(lines: pd.DataFrame) -> tuple[list[Floats], list[Floats]]:
-    """Squared errors times n, and errors, per size; one number per data set."""
+    """Squared errors times n, and paired errors, per size; one number per data set."""
     squares, errors = [], []
     for rows, part in lines.sort_values(["rows", "draw"]).groupby("rows"):
-        error = (part["estimate"] - part["truth"]).dropna().to_numpy()
-        errors.append(error)
+        answered = part[part["estimate"].notna()]
+        error = (answered["estimate"] - answered["truth"]).to_numpy()
+        paired = (answered["estimate"] - answered["reference"].fillna(answered["truth"])).to_numpy()
+        errors.append(paired)
         squares.append(float(str(rows)) * error**2)
     return squares, errors
 
