@@ -83,8 +83,8 @@ def data_efficiency(
     With mean squared error :math:`v / n` the rows needed are proportional to :math:`v`, which every size estimates as
     :math:`n \cdot \mathrm{MSE}_n`; the ratio is that of their sums over the sizes. Estimators with a true propensity are
     compared with ``ipw-miss-gt``. An estimator that is biased never gets there: its ratio is left blank where the bias at the
-    largest size (against the same rows without gaps, where they are there) is beyond four Monte Carlo errors. ``lower`` and ``upper`` hold 95 % of bootstrap replicates over the data
-    sets.
+    largest size (against the same rows without gaps, where they are there) is beyond four Monte Carlo errors. ``lower`` and
+    ``upper`` hold 95 % of bootstrap replicates over the data sets.
     """
     part = _with_reference(results[(results["run"] == run) & (results["target"] == target)])
     lines: list[dict[str, Any]] = []
