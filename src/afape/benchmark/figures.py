@@ -23,7 +23,7 @@ _COLOURS = {
     "ipw-miss": "#D55E00",
     "mi": "#56B4E9",
     "ipw-semi": "#0072B2",
-    "ipw-semi-miss": "#0072B2",
+    "ipw-semi-miss": "#56B4E9",
     "dm-semi": "#B8A900",
     "dm-semi-miss": "#B8A900",
     "drl-semi": "#009E73",

@@ -35,8 +35,9 @@ def write_page(finished: Finished, command: str) -> None:
 
 _EFFICIENCY = (
     "How many times fewer rows an estimator needs than `ipw-miss` (those with a true propensity: than `ipw-miss-gt`) for the "
-    "same root mean squared error of the total cost, with the range of 95 % of bootstrap replicates. *never*: the bias at the "
-    "largest size is beyond four Monte Carlo errors, and no number of rows takes it away."
+    "same root mean squared error of the total cost, with the range of 95 % of bootstrap replicates. *never*: known to be "
+    "biased, or with a bias beyond four Monte Carlo errors at the largest size, which no number of rows takes away. Of a run "
+    "of one size and few data sets the ratio is rough."
 )
 _COVERAGE = (
     "*complete* is the cost of the same rows without gaps, what the paper calls J. Bias is the mean difference from it over the "

@@ -8,6 +8,7 @@ import numpy as np
 import pandas as pd
 
 from ..arrays import Floats
+from ..estimators.catalogue import METHODS
 from .drawing import COMPLETE
 
 __all__ = ["KEYS", "data_efficiency", "summarise_results"]
@@ -82,8 +83,9 @@ def data_efficiency(
 
     With mean squared error :math:`v / n` the rows needed are proportional to :math:`v`, which every size estimates as
     :math:`n \cdot \mathrm{MSE}_n`; the ratio is that of their sums over the sizes. Estimators with a true propensity are
-    compared with ``ipw-miss-gt``. An estimator that is biased never gets there: its ratio is left blank where the bias at the
-    largest size (against the same rows without gaps, where they are there) is beyond four Monte Carlo errors. ``lower`` and
+    compared with ``ipw-miss-gt``. An estimator that is biased never gets there: its ratio is left blank where the catalogue
+    knows that it is biased, or where the bias at the largest size (against the same rows without gaps, where they are there)
+    is beyond four Monte Carlo errors. ``lower`` and
     ``upper`` hold 95 % of bootstrap replicates over the data sets.
     """
     part = _with_reference(results[(results["run"] == run) & (results["target"] == target)])
@@ -97,6 +99,7 @@ def data_efficiency(
             ratios = _replicated(squares[reference][0], square, seed)
             last = error[-1]
             biased = len(last) < 2 or abs(last.mean()) > 4 * last.std(ddof=1) / np.sqrt(len(last))
+            biased |= METHODS[str(name).removesuffix("-gt")].biased
             found = (np.nan, np.nan, np.nan) if biased else (ratios[0], *np.quantile(ratios[1:], [0.025, 0.975]))
             lines.append(
                 {
