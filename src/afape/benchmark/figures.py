@@ -38,7 +38,7 @@ _MARKERS = {
     "cc": "^",
     "ipw-miss": "D",
     "ipw-semi": "o",
-    "ipw-semi-miss": "o",
+    "ipw-semi-miss": "P",
 }
 _SIZES: Any = {
     "font.size": 8,
