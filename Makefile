@@ -5,7 +5,7 @@ BIN    := $(VENV)/bin
 OLDEST := .venv-oldest
 JOBS   ?= 2
 
-.PHONY: demo test oldest lint docs bench study clean
+.PHONY: demo test oldest lint docs bench study paper clean
 .DEFAULT_GOAL := demo
 
 # One stamp per set-up: quick the second time, done anew when the requirements change.
@@ -54,6 +54,10 @@ study: $(VENV)/.test
 	$(BIN)/afape study correction --jobs $(JOBS)
 	$(BIN)/afape study robustness --draws 40 --jobs $(JOBS)
 	$(BIN)/afape study values --draws 60 --jobs $(JOBS)
+
+# The paper's experiments, some 40 minutes on two cores.
+paper: $(VENV)/.test
+	$(BIN)/afape reproduce all --jobs $(JOBS) --out studies/paper
 
 clean:
 	rm -rf $(VENV) $(OLDEST) build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis src/*.egg-info

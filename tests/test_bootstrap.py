@@ -163,7 +163,7 @@ def test_one_cluster_cannot_be_resampled():
 
 @pytest.mark.parametrize("n", [-1, 1.5, "many"])
 def test_bad_numbers_of_replicates_are_refused(parts, n):
-    with pytest.raises((TypeError, ValueError), match="must be a (whole number|number of replicates)"):
+    with pytest.raises((TypeError, ValueError), match=r"must be a (whole number|number of replicates)"):
         run(parts, bootstrap=n)
 
 

@@ -43,7 +43,7 @@ if TYPE_CHECKING:
     from .problem_file import ProblemFile, ProblemFileError, read_problem, read_table
     from .result import Evaluation, NotEstimableError
     from .sensitivity_analysis import Sensitivity, Tipping, sensitivity
-    from .simulation import GraphMechanism, IndependentMechanism, LogisticMechanism
+    from .simulation import BlockMechanism, GraphMechanism, IndependentMechanism, LogisticMechanism
     from .storage import load, save
     from .support import SupportThresholds
     from .training import compare_training, training_weights
@@ -61,6 +61,7 @@ __all__ = [
     "AssumptionWarning",
     "BalanceWarning",
     "BlankTextWarning",
+    "BlockMechanism",
     "Bootstrap",
     "Bounds",
     "ChainedImputer",
@@ -159,7 +160,7 @@ _HOMES = {
     ".problem_file": "ProblemFile ProblemFileError read_problem read_table",
     ".result": "Evaluation NotEstimableError",
     ".sensitivity_analysis": "Sensitivity Tipping sensitivity",
-    ".simulation": "GraphMechanism IndependentMechanism LogisticMechanism",
+    ".simulation": "BlockMechanism GraphMechanism IndependentMechanism LogisticMechanism",
     ".storage": "load save",
     ".support": "SupportThresholds",
     ".training": "compare_training training_weights",
@@ -168,7 +169,7 @@ _HOMES = {
 _HOME_OF = {name: module for module, names in _HOMES.items() for name in names.split()}
 
 
-_MODULES = ("agents", "gym", "plots")
+_MODULES = ("agents", "benchmark", "datasets", "gym", "plots")
 
 
 def __getattr__(name: str) -> Any:

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import typer
 
-from . import check, compare, demo, evaluate, init, train
+from . import check, compare, demo, evaluate, init, reproduce, train
 
 __all__ = ["register"]
 
 
 def register(app: typer.Typer) -> None:
     """Add every command to the application."""
-    for module in (demo, init, check, evaluate, compare, train):
+    for module in (demo, init, check, evaluate, compare, train, reproduce):
         module.register(app)

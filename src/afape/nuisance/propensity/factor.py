@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -71,8 +72,9 @@ class Forms:
 
     On at most 6,000 rows in three parts, P(R_g = 1 | given) is learned from two parts and judged on the third. With
     :math:`d_i` the difference of log-likelihoods in row i, a form takes the place of a simpler one where the mean of d is
-    more than two standard errors above 0, and above 0 on the part judged first. Order: linear, splines that add up, boosted trees; and, where columns are many,
-    the logistic ones shrunk towards 0. The choice depends on records, assumption and group alone.
+    more than two standard errors above 0, and above 0 on the part that is judged first. Order: linear, splines that add
+    up, boosted trees; and, where columns are many, the logistic ones shrunk towards 0. The choice depends on records,
+    assumption and group alone.
 
     Parameters
     ----------
@@ -116,11 +118,16 @@ class Forms:
         sizes = [np.bincount(y[self.part != k], minlength=2).min() for k in range(_CHOICE_PARTS)]
         if self.columns.shape[1] == 0 or min(sizes) < _CHOICE_CLASS:
             return best
-        eta = first = self._log_odds(best, y)
-        assert eta is not None and first is not None
+        cluster = None if self.cluster is None else self.cluster[self.rows]
+        eta = first = self._log_odds(best, y, range(_CHOICE_PARTS))
+        begin = self.part == 0
         for form in self._others(best, y):
-            other = self._log_odds(form, y, than=eta)
-            if other is not None and _clearly_better(y, other, eta, self._cluster):
+            other = self._log_odds(form, y, [0])
+            # A form that is no better on the first part is given up, which spares most of the boosted fits.
+            if _log_likelihood(y[begin], other[begin]).mean() <= _log_likelihood(y[begin], eta[begin]).mean():
+                continue
+            other[~begin] = self._log_odds(form, y, range(1, _CHOICE_PARTS))[~begin]
+            if _clearly_better(y, other, eta, cluster):
                 best, eta = form, other
         gain = float(np.mean(_log_likelihood(y, eta) - _log_likelihood(y, first)))
         return Form(best.kind, best.ridge, gain, *_calibration(y, eta))
@@ -133,18 +140,11 @@ class Forms:
         shrunk = [Form(kind, ridge) for kind in kinds if kind != "boosting" and many for ridge in _RIDGES]
         return [*shrunk, *(Form(kind) for kind in kinds if kind != first.kind and not (many and kind == "spline"))]
 
-    @property
-    def _cluster(self) -> Ints | None:
-        return None if self.cluster is None else self.cluster[self.rows]
-
-    def _log_odds(self, form: Form, y: Bools, than: Floats | None = None) -> Floats | None:
-        """Log odds in each row by the model that was learned from the other parts.
-
-        None as soon as it is no better than others on the first part, which spares most of the boosted fits.
-        """
-        eta, columns = np.empty(len(y)), self.columns[self.rows]
+    def _log_odds(self, form: Form, y: Bools, parts: Iterable[int]) -> Floats:
+        """Log odds in the rows of these parts, each by the model that was learned from the other parts."""
+        eta, columns = np.full(len(y), np.nan), self.columns[self.rows]
         z = Inputs(columns, form.kind == "spline", form.ridge).design if form.kind != "boosting" else columns
-        for k in range(_CHOICE_PARTS):
+        for k in parts:
             learn, judge = self.part != k, self.part == k
             if form.kind == "boosting":
                 model = fit_alone(boosted(), z[learn], y[learn].astype(int))
@@ -152,9 +152,6 @@ class Forms:
             else:
                 fit = fit_logistic(z[learn], y[learn], firth=True, ridge=form.ridge, exact=False)
                 eta[judge] = z[judge] @ fit.coefficients
-            if than is not None and _mean_log_likelihood(y, eta, judge) <= _mean_log_likelihood(y, than, judge):
-                return None
-            than = None
         return eta
 
 
@@ -167,10 +164,6 @@ def boosted() -> Any:
 
 def _log_likelihood(y: Bools, eta: Floats) -> Floats:
     return np.asarray(y * eta - np.logaddexp(0.0, eta))
-
-
-def _mean_log_likelihood(y: Bools, eta: Floats, rows: Bools) -> float:
-    return float(_log_likelihood(y[rows], eta[rows]).mean())
 
 
 def _clearly_better(y: Bools, eta: Floats, than: Floats, cluster: Ints | None) -> bool:

@@ -24,6 +24,7 @@ __all__ = [
     "Features",
     "LearnedValues",
     "PaperNetwork",
+    "PooledRidge",
     "QuadraticRidge",
     "ValueRegressor",
     "as_regressor",
@@ -125,6 +126,23 @@ class QuadraticRidge(RegressorMixin, BaseEstimator):  # type: ignore[misc]
         return np.column_stack([Z, Z[:, rows] * Z[:, columns]])
 
 
+class PooledRidge(QuadraticRidge):
+    """The same for lines of many sets at once: blanks become the mean, and indicators of the set tell them apart."""
+
+    def fit(self, X: Floats, y: Floats, sample_weight: Floats | None = None, also: Floats | None = None) -> PooledRidge:
+        """Fit; y may have several columns."""
+        known = ~np.isnan(X)
+        self.blank_ = np.where(known, X, 0.0).sum(axis=0) / np.maximum(known.sum(axis=0), 1)
+        super().fit(self._filled(X), y, sample_weight, also)
+        return self
+
+    def _expand(self, X: Floats) -> Floats:
+        return super()._expand(self._filled(X))
+
+    def _filled(self, X: Floats) -> Floats:
+        return np.where(np.isnan(X), self.blank_, X)
+
+
 @cache
 def _products(n_columns: int) -> tuple[Ints, Ints]:
     """Pairs of columns, each with itself included."""
@@ -198,6 +216,7 @@ def _boosting() -> Any:
 
 PRESETS = {
     "quadratic": lambda: ValueRegressor(QuadraticRidge(), pooled=False, multi_output=True),
+    "pooled": lambda: ValueRegressor(PooledRidge(), multi_output=True),
     "boosting": lambda: ValueRegressor(_boosting()),
     "network": lambda: ValueRegressor(PaperNetwork(), multi_output=True),
 }
@@ -226,7 +245,8 @@ class LearnedValues:
     Parameters
     ----------
     regressor : str or regressor
-        "quadratic" (ridge regression on squares and products, one per set and action), "boosting", "network" (the
+        "quadratic" (ridge regression on squares and products, one per set and action), "pooled" (ridge regression on squares,
+        one per depth: quicker and steadier where a policy reaches hundreds of sets), "boosting", "network" (the
         paper's), any scikit-learn regressor that copes with NaN, or a `ValueRegressor`.
     augment_label : bool
         Whether action values may also condition on the label. The agent never sees it, the estimator may; it

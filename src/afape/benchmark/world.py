@@ -1,0 +1,193 @@
+"""The world of an experiment: complete rows, what hides them, who is judged on them, and the truth."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+from sklearn.ensemble import RandomForestClassifier
+
+from ..agents import Policy
+from ..classifiers import Classifier, ImputedClassifier
+from ..data import Retrospective
+from ..datasets import load_heloc, load_income
+from ..evaluation import true_cost
+from ..experiments.synthetic import synthetic_mar
+from ..missingness import MAR, MNAR
+from ..simulation import BlockMechanism, GraphMechanism
+from ..walk import WalkOptions
+from .agents import Train, make_agents, parse_agent
+from .description import Block, Description, Mechanism
+from .reading import DescriptionError
+
+__all__ = ["World", "load_table", "make_world"]
+
+_EXACT = 6  # groups, up to which the truth is computed over all sets
+_TRAJECTORIES = 64  # per row, beyond
+
+Tell = Callable[[str, int, int], None]
+AnyMechanism = BlockMechanism | GraphMechanism
+
+
+@dataclass(frozen=True, eq=False)
+class World:
+    """What every data set of an experiment has in common.
+
+    Attributes
+    ----------
+    population : Retrospective
+        Complete rows, none of them trained on; data sets are drawn from them with replacement, so that the cost on all of
+        them is the truth.
+    mechanism
+        Hides groups.
+    missingness : MAR or MNAR
+        The assumption under which the mechanism is analysed.
+    classifier : Classifier
+        Trained once, on records with gaps.
+    policies : dict
+        Agents by name, trained once on the same records.
+    truth : dict
+        J by agent and target.
+    complete_share : float
+        Share of rows that the mechanism leaves complete.
+    """
+
+    population: Retrospective
+    mechanism: AnyMechanism
+    missingness: MAR | MNAR
+    classifier: Classifier
+    policies: Mapping[str, Policy]
+    truth: Mapping[str, Mapping[str, float]]
+    complete_share: float
+
+
+def make_world(description: Description, folder: Path, seed: int, data: Path | None, tell: Tell) -> World:
+    """Load, split, train, and compute the truth; what has been trained or computed before is read from the folder."""
+    named = {name: description.agents[name] for name in _used(description)}
+    wanted = {n: parse_agent(text, description.rounds, seed, Path(description.folder)) for n, text in named.items()}
+    tell("loading the table", 0, 1)
+    complete = _complete_table(description, data, seed)
+    _check_agents(wanted, complete)
+    mechanism, missingness = make_mechanism(description.mechanism, complete)
+    gaps = mechanism.hide(complete, seed)
+    shares = [description.train, 1 - description.train]
+    train, _ = gaps.split(shares, seed)
+    _, population = complete.split(shares, seed)
+    tell("training classifier and agents", 0, 1)
+    forest = RandomForestClassifier(description.trees, max_depth=description.depth, random_state=seed)
+    classifier = ImputedClassifier(forest, random_state=seed).fit(train)
+    policies = make_agents(wanted, train, classifier, folder)
+    truth = _truth(population, policies, classifier, folder / "truth.json", tell)
+    share = float(gaps.complete.mean())
+    return World(population, mechanism, missingness, classifier, policies, truth, share)
+
+
+def _used(description: Description) -> list[str]:
+    """Agents that some run is about, in their order."""
+    if any(not run.agents for run in description.runs):
+        return list(description.agents)
+    named = {name for run in description.runs for name in run.agents}
+    return [name for name in description.agents if name in named]
+
+
+def _complete_table(description: Description, data: Path | None, seed: int) -> Retrospective:
+    source, problem = description.table, description.make_problem()
+    if source.source == "synthetic":
+        return synthetic_mar(source.rows, seed + 1).complete  # its own default seed is 1
+    frame = load_table(description, data)
+    if description.quick and len(frame) > source.rows:
+        frame = frame.sample(source.rows, random_state=seed).reset_index(drop=True)
+    table = Retrospective(frame, problem)
+    gaps = int((~table.complete).sum())
+    if gaps:
+        raise DescriptionError(
+            f"A benchmark hides values itself and compares with the truth, so the table must be complete, but {gaps} of "
+            f"{len(table)} rows have gaps. Leave them out, or impute them first."
+        )
+    return table
+
+
+def load_table(description: Description, data: Path | None) -> pd.DataFrame:
+    """The real table of an experiment, or the user's own; ``data`` is a file or folder that takes precedence."""
+    source = description.table
+    if source.source:
+        return load_heloc(data) if source.source == "heloc" else load_income(data)
+    return _read(Path(description.folder) / source.file if data is None else data)
+
+
+def _read(file: Path) -> pd.DataFrame:
+    if not file.is_file():
+        raise DescriptionError(f"The table {str(file)!r} does not exist.")
+    try:
+        return pd.read_parquet(file) if file.suffix in (".parquet", ".pq") else pd.read_csv(file)
+    except Exception as error:  # pyarrow and pandas raise many kinds
+        raise DescriptionError(f"The table {str(file)!r} cannot be read: {error}") from error
+
+
+def _check_agents(wanted: Mapping[str, Policy | Train], complete: Retrospective) -> None:
+    """Refuse agents that name unknown groups, before anything is trained."""
+    for agent in wanted.values():
+        if not callable(agent) and hasattr(agent, "bind"):
+            agent.bind(complete.problem)
+
+
+def make_mechanism(said: Mechanism, data: Retrospective) -> tuple[AnyMechanism, MAR | MNAR]:
+    """The mechanism on these columns, and the assumption under which it is analysed."""
+    odds = [_odds(block, data) for block in said.blocks]
+    if said.graph:
+        each = [(g, o) for block, o in zip(said.blocks, odds, strict=True) for g in block.groups]
+        graph = GraphMechanism(said.graph, {g: o[0] for g, o in each}, {g: o[1] for g, o in each})
+        return graph, graph.missingness
+    blocks, intercepts, weights = {}, {}, {}
+    for block, (intercept, by_column) in zip(said.blocks, odds, strict=True):
+        for groups in [block.groups] if block.together else [(g,) for g in block.groups]:
+            name = ", ".join(groups)
+            blocks[name], intercepts[name], weights[name] = list(groups), intercept, by_column
+    return BlockMechanism(blocks, intercepts, weights), MAR(list(said.given))
+
+
+def _odds(block: Block, data: Retrospective) -> tuple[float, dict[str, float]]:
+    """Intercept and weights in the units of the columns."""
+    intercept, weights = block.intercept, {}
+    for column, weight in block.weights.items():
+        if column not in data.columns:
+            raise DescriptionError(
+                f"'weights' must name columns of the table, but {column!r} is none. They are {list(data.columns)[:20]}; a level "
+                "of a category is written column=level."
+            )
+        values, scale = data.values[:, data.columns.index(column)], block.scales.get(column, "raw")
+        centre, spread = {
+            "raw": (0.0, 1.0),
+            "standard": (float(values.mean()), float(values.std())),
+            "unit": (float(values.min()), float(np.ptp(values))),
+        }[scale]
+        if spread == 0:
+            raise DescriptionError(f"Column {column!r} is constant and cannot be scaled for a mechanism.")
+        intercept -= weight * centre / spread
+        weights[column] = weight / spread
+    return intercept, weights
+
+
+def _truth(
+    population: Retrospective, policies: Mapping[str, Policy], classifier: Classifier, file: Path, tell: Tell
+) -> dict[str, dict[str, float]]:
+    """J by agent and target, from all complete rows of the population."""
+    if file.exists():
+        found: dict[str, dict[str, float]] = json.loads(file.read_text())
+        return found
+    sampled = WalkOptions(max_states=0, n_trajectories=_TRAJECTORIES)
+    walk = WalkOptions() if population.problem.n_groups <= _EXACT else sampled
+    out = {}
+    for k, (name, policy) in enumerate(policies.items()):
+        tell(f"the truth of {name}", k, len(policies))
+        costs = true_cost(population, policy, classifier, walk=walk)
+        out[name] = {target: estimate.value for target, estimate in costs.items()}
+    file.parent.mkdir(parents=True, exist_ok=True)
+    draft = file.with_suffix(".part")
+    draft.write_text(json.dumps(out))
+    draft.replace(file)
+    return out

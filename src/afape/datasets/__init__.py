@@ -1,0 +1,7 @@
+"""Public tables for experiments: Heloc and Income, checked on loading."""
+
+from .heloc import load_heloc
+from .income import load_income
+from .public import DataNotFoundError, WrongTableError
+
+__all__ = ["DataNotFoundError", "WrongTableError", "load_heloc", "load_income"]

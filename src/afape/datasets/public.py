@@ -1,0 +1,187 @@
+"""A public table: where its file may be, and the facts by which it is recognised."""
+
+from __future__ import annotations
+
+import os
+import socket
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from importlib.metadata import PackageNotFoundError, distribution
+from pathlib import Path
+
+import pandas as pd
+
+__all__ = ["DataNotFoundError", "PublicTable", "WrongTableError", "read_public"]
+
+VARIABLE = "AFAPE_DATA"
+_SECONDS = 30.0  # to wait for the network before giving up
+
+
+class DataNotFoundError(FileNotFoundError):
+    """No source has the table."""
+
+
+class WrongTableError(ValueError):
+    """The file is not the public table, or not all of it."""
+
+
+@dataclass(frozen=True)
+class PublicTable:
+    """What a public table is called, and what it must look like.
+
+    Parameters
+    ----------
+    name : str
+        What messages call it.
+    files : tuple of str
+        Names that its file may have in a folder.
+    bundled : str
+        Its path in the package ``teacher-xai``.
+    openml : int
+        Its number at OpenML.
+    columns : tuple of str
+        Its columns, in any order.
+    n_rows : int
+        Its rows.
+    label : str
+        The label column.
+    label_counts : mapping
+        Rows of each label.
+    sums : mapping
+        Sums of numeric columns, which no other table shares by chance.
+    renamed : mapping
+        Other names of columns in some copies.
+    """
+
+    name: str
+    files: tuple[str, ...]
+    bundled: str
+    openml: int
+    columns: tuple[str, ...]
+    n_rows: int
+    label: str
+    label_counts: Mapping[str, int]
+    sums: Mapping[str, int]
+    renamed: Mapping[str, str]
+
+    def check(self, table: pd.DataFrame, source: str) -> None:
+        """Refuse what is not this table, with what differs."""
+        absent = [c for c in self.columns if c not in table.columns]
+        if absent:
+            raise WrongTableError(
+                f"{source} is not the {self.name} table: it has no column {absent[0]!r} ({len(absent)} of "
+                f"{len(self.columns)} columns are absent). Its columns are {[str(c) for c in table.columns[:8]]}."
+            )
+        if len(table) != self.n_rows:
+            cut = " It looks cut off: download it again." if len(table) < self.n_rows else ""
+            raise WrongTableError(
+                f"{source} is not the public {self.name} table, which has {self.n_rows:,} rows: it has {len(table):,}.{cut}"
+            )
+        counts = {str(k): int(v) for k, v in table[self.label].value_counts().items()}
+        if counts != dict(self.label_counts):
+            raise WrongTableError(
+                f"{source} is not the public {self.name} table: column {self.label!r} must hold {dict(self.label_counts)}, "
+                f"but holds {dict(list(counts.items())[:5])}."
+            )
+        for column, expected in self.sums.items():
+            numbers = pd.to_numeric(table[column], errors="coerce")
+            if numbers.isna().any() or round(float(numbers.sum())) != expected:
+                raise WrongTableError(
+                    f"{source} is not the public {self.name} table: column {column!r} must sum to {expected:,}, but sums to "
+                    f"{float(numbers.sum()):,.0f}. Some values have been changed."
+                )
+
+
+def read_public(
+    table: PublicTable, path: str | os.PathLike[str] | None, fetch: Callable[[int], pd.DataFrame] | None = None
+) -> pd.DataFrame:
+    """The table from the first source that has it, checked.
+
+    The file or folder that the user names; else the folder that ``AFAPE_DATA`` names; else the copy in the package
+    ``teacher-xai``; else OpenML.
+    """
+    file = _named(table, path) or _in_folder_of_variable(table) or _bundled(table)
+    if file is not None:
+        found, source = _read(file), str(file)
+    else:
+        found, source = _fetched(table, fetch or _from_openml), f"OpenML {table.openml}"
+    found = found.rename(columns=dict(table.renamed))
+    found = found.iloc[: table.n_rows] if file is None else found  # OpenML has the test part after it
+    table.check(found, source)
+    return found[list(table.columns)].reset_index(drop=True)
+
+
+def _named(table: PublicTable, path: str | os.PathLike[str] | None) -> Path | None:
+    if path is None:
+        return None
+    if not isinstance(path, str | os.PathLike):
+        raise TypeError(f"'path' must be a file, a folder or None, but is {type(path).__name__}.")
+    place = Path(path)
+    if place.is_file():
+        return place
+    if found := _inside(table, place):
+        return found
+    what = f"has none of {list(table.files)}" if place.is_dir() else "does not exist"
+    raise DataNotFoundError(
+        f"'path' must be the {table.name} table or a folder with it, but {place} {what}. {_ways(table)}"
+    )
+
+
+def _in_folder_of_variable(table: PublicTable) -> Path | None:
+    said = os.environ.get(VARIABLE)
+    if not said:
+        return None
+    if not Path(said).is_dir():
+        raise DataNotFoundError(f"{VARIABLE} must name a folder, but {said} is none. {_ways(table)}")
+    return _inside(table, Path(said))
+
+
+def _inside(table: PublicTable, folder: Path) -> Path | None:
+    return next((folder / name for name in table.files if (folder / name).is_file()), None)
+
+
+def _bundled(table: PublicTable) -> Path | None:
+    """The CSV inside ``teacher-xai``; the package itself is not imported."""
+    try:
+        file = Path(str(distribution("teacher-xai").locate_file(table.bundled)))
+    except PackageNotFoundError:
+        return None
+    return file if file.is_file() else None
+
+
+def _read(file: Path) -> pd.DataFrame:
+    try:
+        return pd.read_csv(file, skipinitialspace=True, keep_default_na=False)
+    except (UnicodeDecodeError, pd.errors.ParserError, pd.errors.EmptyDataError) as error:
+        raise WrongTableError(f"{file} cannot be read as CSV: {error}") from error
+
+
+def _fetched(table: PublicTable, fetch: Callable[[int], pd.DataFrame]) -> pd.DataFrame:
+    before = socket.getdefaulttimeout()
+    socket.setdefaulttimeout(_SECONDS)
+    try:
+        return fetch(table.openml)
+    except Exception as error:  # network, proxy, server, parser: whatever it is, the way out is the same
+        raise DataNotFoundError(
+            f"The {table.name} table was not found, and OpenML could not be asked ({type(error).__name__}: {error}). "
+            f"{_ways(table)}"
+        ) from error
+    finally:
+        socket.setdefaulttimeout(before)
+
+
+def _from_openml(number: int) -> pd.DataFrame:
+    from sklearn.datasets import fetch_openml
+
+    found: pd.DataFrame = fetch_openml(data_id=number, as_frame=True, parser="auto", n_retries=1).frame
+    for column in found.columns[found.dtypes == "category"]:
+        found[column] = found[column].astype(object).where(found[column].notna(), "?")
+    return found
+
+
+def _ways(table: PublicTable) -> str:
+    return (
+        f"There are three ways to supply it: pass the file as 'path' (on the command line --data), or put {table.files[0]} into "
+        f"a folder and set {VARIABLE} to it; pip install 'afape[paper]', which brings a copy; or connect to the network, so that "
+        f"OpenML (data set {table.openml}) can be asked."
+    )

@@ -1,0 +1,188 @@
+"""A benchmark on one's own table: outputs, resuming, determinism, refusals."""
+
+import json
+import os
+import re
+import signal
+import subprocess
+import sys
+import time
+from dataclasses import replace
+from pathlib import Path
+
+import pandas as pd
+import pytest
+from small import TOML, write_small
+from typer.testing import CliRunner
+
+from afape.benchmark import DescriptionError, OtherExperimentError, Settings, read_description, run_experiment
+from afape.cli import app
+
+pytest.importorskip("matplotlib")
+pytest.importorskip("pyarrow")
+
+
+def run(folder, file, **settings):
+    return run_experiment(read_description(file), folder, Settings(**settings))
+
+
+def tables(folder):
+    return [
+        (folder / name).read_bytes() for name in ("results.parquet", "results.csv", "summary.csv", "efficiency.csv")
+    ]
+
+
+@pytest.fixture(scope="module")
+def done(tmp_path_factory):
+    base = tmp_path_factory.mktemp("own")
+    file = write_small(base)
+    return file, base / "out", run(base / "out", file)
+
+
+def test_everything_is_written(done):
+    _, folder, finished = done
+    for name in ("results.parquet", "results.csv", "summary.csv", "efficiency.csv", "README.md", "manifest.json"):
+        assert (folder / name).stat().st_size > 200
+    assert (folder / "small.png").read_bytes()[:4] == b"\x89PNG"
+    assert "<svg" in (folder / "small.svg").read_text()
+    page = (folder / "README.md").read_text()
+    assert "![A small one](small.png)\n\nIt is small. It is a test." in page
+    assert "times fewer rows" in page
+    manifest = json.loads((folder / "manifest.json").read_text())
+    assert (manifest["status"], manifest["experiment"], manifest["seed"]) == ("done", "own", 0)
+    assert "scikit-learn" in manifest["versions"]
+    parquet, csv = (
+        pd.read_parquet(folder / "results.parquet"),
+        pd.read_csv(folder / "results.csv", keep_default_na=True),
+    )
+    pd.testing.assert_frame_equal(parquet.drop(columns="support"), csv.drop(columns="support"), check_dtype=False)
+    assert (
+        len(finished.results) == 2 * 5 * 2 * (1 + 5) * 3
+    )  # sizes, data sets, agents, estimators and complete, targets
+
+
+def test_acquiring_everything_is_known_from_complete_rows(done):
+    """The acquisition cost of an agent that always takes all is 3, whatever was recorded, for every sound estimator."""
+    _, _, finished = done
+    part = finished.results[(finished.results["agent"] == "everything") & (finished.results["target"] == "acquisition")]
+    sound = part[part["estimator"].isin(["complete", "ipw-miss", "ipw-semi-gt"])]
+    assert sound["estimate"].round(9).eq(3.0).all()
+    assert part["truth"].eq(3.0).all()
+
+
+def test_a_second_run_and_other_processes_give_the_same_bits(done, tmp_path):
+    file, folder, _ = done
+    run(tmp_path / "again", file)
+    run(tmp_path / "two", file, jobs=2)
+    assert tables(tmp_path / "again") == tables(folder)
+    assert tables(tmp_path / "two") == tables(folder)
+
+
+def test_another_seed_gives_other_numbers(done, tmp_path):
+    file, _folder, finished = done
+    other = run(tmp_path / "seed", file, seed=1)
+    assert not other.results["estimate"].equals(finished.results["estimate"])
+
+
+@pytest.mark.slow
+def test_a_killed_run_goes_on_where_it_stopped(done, tmp_path):
+    file, folder, _ = done
+    out = tmp_path / "killed"
+    code = "from afape.cli import main; main()"
+    command = [sys.executable, "-c", code, "benchmark", str(file), "--out", str(out)]
+    process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    deadline = time.monotonic() + 120
+    while len(list(out.glob("draws-*/*.csv"))) < 3 and process.poll() is None:
+        assert time.monotonic() < deadline
+        time.sleep(0.02)
+    os.kill(process.pid, signal.SIGKILL)
+    process.wait()
+    written = {f: f.stat().st_mtime_ns for f in out.glob("draws-*/*.csv")}
+    assert 3 <= len(written) < 10
+    assert not (out / "results.parquet").exists()
+    assert json.loads((out / "manifest.json").read_text())["status"] == "running"
+    run(out, file)
+    assert {f: f.stat().st_mtime_ns for f in written} == written
+    assert tables(out) == tables(folder)
+
+
+def test_a_longer_run_keeps_what_is_there(done, tmp_path):
+    file, folder, _finished = done
+    out = tmp_path / "longer"
+    short = run_experiment(read_description(file).reduced(3), out)
+    assert short.results["draw"].nunique() == 3
+    run(out, file)
+    assert tables(out) == tables(folder)
+
+
+def test_a_folder_of_another_experiment_is_refused(done):
+    file, folder, _ = done
+    description = read_description(file)
+    settings = Settings()
+    with pytest.raises(OtherExperimentError, match="experiment 'own' and not 'other'"):
+        run_experiment(replace(description, name="other"), folder, settings)
+    with pytest.raises(OtherExperimentError, match="seed 0 and not 5"):
+        run_experiment(description, folder, replace(settings, seed=5))
+    with pytest.raises(OtherExperimentError, match="quick False and not True"):
+        run_experiment(read_description(file, quick=True), folder, settings)
+    result = CliRunner().invoke(app, ["reproduce", "synthetic-mar", "--quick", "--out", str(folder)])
+    assert result.exit_code == 2
+    assert "holds results of another experiment" in result.output
+    assert "Traceback" not in result.output
+
+
+def test_a_damaged_manifest_is_told(tmp_path):
+    file = write_small(tmp_path)
+    (tmp_path / "out").mkdir()
+    (tmp_path / "out" / "manifest.json").write_text("{")
+    with pytest.raises(OtherExperimentError, match="is damaged"):
+        run(tmp_path / "out", file)
+
+
+def test_the_table_must_be_complete(tmp_path):
+    file = write_small(tmp_path)
+    table = pd.read_csv(tmp_path / "own.csv")
+    table.loc[:9, "lactate"] = float("nan")
+    table.to_csv(tmp_path / "own.csv", index=False)
+    with pytest.raises(DescriptionError, match="must be complete, but 10 of 1500 rows have gaps"):
+        run(tmp_path / "out", file)
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "match"),
+    [
+        ('half = "random:0.5"', 'half = "rnadom:0.5"', "An agent must be 'random:0.1'"),
+        ('half = "random:0.5"', 'half = "random:2"', r"'random:2' is not understood.*\[0, 1\]"),
+        ('half = "random:0.5"', 'half = "fixed:cbc,xray"', "xray"),
+        ('weights = { age = 1.0 }\nscales = { age = "standard" }', "weights = { hgbb = 1.0 }", "'hgbb' is none"),
+    ],
+)
+def test_agents_and_columns_are_checked_before_work(tmp_path, old, new, match):
+    assert old in TOML
+    with pytest.raises(ValueError, match=match):
+        run(tmp_path / "out", write_small(tmp_path, TOML.replace(old, new)))
+
+
+def test_the_command_finds_the_table_beside_the_description(tmp_path, monkeypatch):
+    file = write_small(tmp_path / "there")
+    monkeypatch.chdir(tmp_path)
+    result = CliRunner().invoke(app, ["benchmark", str(file), "--quick"])
+    assert result.exit_code == 0, result.output
+    assert "ipw-semi" in result.output
+    assert (tmp_path / "own" / "README.md").read_text().count("quick run") == 1
+    (tmp_path / "there" / "own.csv").unlink()
+    result = CliRunner().invoke(app, ["benchmark", str(file), "--quick", "--out", str(tmp_path / "new")])
+    assert result.exit_code == 2
+    assert "does not exist" in result.output
+    result = CliRunner().invoke(app, ["benchmark", str(tmp_path / "none.toml")])
+    assert result.exit_code == 2
+    assert "There is no file" in result.output
+
+
+def test_the_readme_describes_an_experiment_that_runs(tmp_path):
+    readme = (Path(__file__).parents[2] / "README.md").read_text()
+    (text,) = re.findall(r"```toml\n(.*?)```", readme, re.DOTALL)
+    file = write_small(tmp_path, text)
+    result = CliRunner().invoke(app, ["benchmark", str(file), "--quick", "--out", str(tmp_path / "out")])
+    assert result.exit_code == 0, result.output
+    assert (tmp_path / "out" / "sizes.png").exists()

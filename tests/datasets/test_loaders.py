@@ -1,0 +1,157 @@
+"""Heloc and Income: where they come from, how they are recognised, what becomes of their codes."""
+
+import os
+from importlib.metadata import PackageNotFoundError, distribution
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from afape.datasets import DataNotFoundError, WrongTableError, load_heloc, load_income, public
+from afape.datasets.heloc import HELOC
+from afape.datasets.income import INCOME
+
+
+def has_tables():
+    try:
+        distribution("teacher-xai")
+    except PackageNotFoundError:
+        return bool(os.environ.get("AFAPE_DATA"))
+    return True
+
+
+needs_tables = pytest.mark.skipif(not has_tables(), reason="no real tables: set AFAPE_DATA or install teacher-xai")
+
+
+@pytest.fixture(scope="module")
+def raw():
+    if not has_tables():
+        pytest.skip("no real tables: set AFAPE_DATA or install teacher-xai")
+    return {"heloc": public.read_public(HELOC, None), "income": public.read_public(INCOME, None)}
+
+
+@needs_tables
+def test_heloc_has_its_rows_and_no_gaps():
+    table = load_heloc()
+    assert table.shape == (9871, 24)
+    assert not table.isna().any().any()
+    assert table["RiskPerformance"].value_counts().to_dict() == {"Bad": 5136, "Good": 4735}
+    assert load_heloc(empty_rows="keep").shape == (10_459, 24)
+
+
+@needs_tables
+@pytest.mark.parametrize(("codes", "blank"), [("missing", 6114 + 10), ("all-missing", 6519 + 6114 + 10)])
+def test_heloc_codes_become_blanks(codes, blank):
+    assert int(load_heloc(codes=codes).isna().sum().sum()) == blank
+
+
+@needs_tables
+def test_income_question_marks():
+    level, missing, drop = (load_income(unknown=u) for u in ("level", "missing", "drop"))
+    assert level.shape == missing.shape == (32_561, 15)
+    assert not level.isna().any().any()
+    assert (level["workclass"] == "not stated").sum() == 1836
+    assert missing.isna().sum()[lambda s: s > 0].to_dict() == {
+        "workclass": 1836,
+        "occupation": 1843,
+        "native-country": 583,
+    }
+    assert drop.shape == (30_162, 15)
+    assert not (drop == "?").any().any()
+
+
+def test_a_file_and_a_folder_are_read(raw, tmp_path, monkeypatch):
+    raw["heloc"].to_csv(tmp_path / "heloc.csv", index=False)
+    from_file, from_folder = load_heloc(tmp_path / "heloc.csv"), load_heloc(str(tmp_path))
+    monkeypatch.setenv("AFAPE_DATA", str(tmp_path))
+    monkeypatch.setattr(public, "_bundled", lambda table: None)
+    assert load_heloc().equals(from_file)
+    assert from_folder.equals(from_file)
+
+
+def test_a_folder_without_the_table_falls_back_only_where_nobody_named_it(raw, tmp_path, monkeypatch):
+    with pytest.raises(DataNotFoundError, match=r"has none of \['heloc.csv'.*three ways"):
+        load_heloc(tmp_path)
+    with pytest.raises(DataNotFoundError, match=r"nowhere does not exist.*three ways"):
+        load_heloc(tmp_path / "nowhere")
+    monkeypatch.setenv("AFAPE_DATA", str(tmp_path / "nowhere"))
+    with pytest.raises(DataNotFoundError, match="AFAPE_DATA must name a folder"):
+        load_income()
+
+
+@pytest.mark.parametrize(
+    ("change", "match"),
+    [
+        (lambda t: t.iloc[:5000], r"10,459 rows: it has 5,000.*cut off"),
+        (lambda t: pd.concat([t, t.iloc[:1]]), r"10,459 rows: it has 10,460\.$"),
+        (lambda t: t.drop(columns="MaxDelqEver"), "no column 'MaxDelqEver'"),
+        (lambda t: t.assign(RiskPerformance=t["RiskPerformance"].iloc[::-1].str.upper()), "must hold"),
+        (lambda t: t.assign(ExternalRiskEstimate=t["ExternalRiskEstimate"] + 1), r"must sum to 705,206"),
+        (lambda t: t.assign(ExternalRiskEstimate="high"), r"must sum to 705,206"),
+    ],
+    ids=["cut", "longer", "column", "labels", "values", "texts"],
+)
+def test_another_table_is_refused(raw, tmp_path, change, match):
+    change(raw["heloc"]).to_csv(tmp_path / "heloc.csv", index=False)
+    with pytest.raises(WrongTableError, match=match):
+        load_heloc(tmp_path / "heloc.csv")
+
+
+@pytest.mark.parametrize("content", [b"", b"\x89PNG\r\n\x1a\n\xff\xfe\x00\x01", b"a,b\n1,2,3\n4,5,6,7\n"])
+def test_what_is_no_csv_is_refused(tmp_path, content):
+    (tmp_path / "income.csv").write_bytes(content)
+    with pytest.raises(WrongTableError, match=r"income\.csv"):
+        load_income(tmp_path)
+
+
+def test_without_data_and_network_three_ways_are_named(monkeypatch):
+    monkeypatch.delenv("AFAPE_DATA", raising=False)
+    monkeypatch.setattr(public, "_bundled", lambda table: None)
+
+    def offline(number):
+        raise OSError("no route to host")
+
+    monkeypatch.setattr(public, "_from_openml", offline)
+    with pytest.raises(
+        DataNotFoundError, match=r"no route to host.*--data.*AFAPE_DATA.*afape\[paper\].*OpenML"
+    ) as caught:
+        load_income()
+    assert caught.value.__cause__ is not None
+
+
+def test_openml_brings_the_test_part_along(raw, monkeypatch):
+    """OpenML has 48,842 rows, of which the training file comes first."""
+    monkeypatch.delenv("AFAPE_DATA", raising=False)
+    monkeypatch.setattr(public, "_bundled", lambda table: None)
+    income = raw["income"].rename(columns={"income": "class"})
+    monkeypatch.setattr(public, "_from_openml", lambda number: pd.concat([income, income.iloc[:16_281]]))
+    assert load_income().equals(load_income_from(raw["income"], monkeypatch))
+
+
+def load_income_from(table, monkeypatch):
+    monkeypatch.setattr(public, "read_public", lambda *a: table)
+    return load_income()
+
+
+@pytest.mark.parametrize(
+    ("call", "match"),
+    [
+        (lambda: load_heloc(codes="drop"), "'codes' must be one of"),
+        (lambda: load_heloc(empty_rows=True), "'empty_rows' must be one of"),
+        (lambda: load_income(unknown="?"), "'unknown' must be one of"),
+    ],
+)
+def test_options_are_checked_first(call, match):
+    with pytest.raises(ValueError, match=match):
+        call()
+
+
+def test_a_path_must_be_a_path():
+    with pytest.raises(TypeError, match="'path' must be a file"):
+        load_heloc(3)
+
+
+@needs_tables
+def test_numbers_are_numbers():
+    assert load_heloc().drop(columns="RiskPerformance").dtypes.eq(np.float64).all()
+    assert load_income()["age"].dtype == np.float64
