@@ -56,6 +56,10 @@ class Origin:
     seed: int | None = 0
     rules: str = ""  # the policy in its own words, where it has some
 
+    def __getstate__(self) -> dict[str, Any]:
+        # Policies are often functions written on the spot, which cannot be pickled; results can do without them.
+        return {**self.__dict__, "policy": None, "classifier": None}
+
 
 @dataclass(frozen=True, eq=False)
 class Evaluation:
