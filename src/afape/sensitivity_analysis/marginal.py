@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from functools import cached_property
 from typing import NamedTuple, Protocol
 
@@ -35,7 +35,7 @@ def _lines(table: WalkTable, lines: Ints) -> WalkTable:
         "edge_blocked_flow": np.zeros(0),
         "edge_child": none,
     }
-    names = ("row", "acquired", "depth", "reach", "stop", "stop_flow", "blocked_stop_flow", "price", "cost")
+    names = [f.name for f in fields(table) if f.name not in edges and f.name != "sampled"]
     return WalkTable(**{name: getattr(table, name)[lines] for name in names}, **edges, sampled=none)
 
 
