@@ -324,6 +324,7 @@ class Evaluation:
             "heavy": list(self.support.heavy),
             "warnings": list(self.support.warnings),
             "advice": list(self.support.advice),
+            "subgroups": {level: plain_records(e.table) for level, e in self.subgroups.items()},
         }
 
     def to_html(self, path: str | Path, **content: Any) -> None:
