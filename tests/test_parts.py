@@ -239,6 +239,23 @@ def test_comparisons_are_priced_anew(several):
     assert set(several.table.columns) == set(dear.table.columns)
 
 
+@given(st.floats(0, 1e4), st.floats(0, 1e4), st.lists(st.floats(-1e3, 1e3), min_size=4, max_size=4))
+@settings(max_examples=40, deadline=None)
+def test_totals_are_linear_in_prices(several, b, c, wrong):
+    result, costs = several["rule"], np.reshape(wrong, (2, 2))
+    parts = result.parts("ipw-semi")
+    priced = result.reprice({"b": b, "c": c}, costs)["ipw-semi"]
+    expected = b * parts.rates["b"].value + c * parts.rates["c"].value
+    assert priced["acquisition"].value == pytest.approx(expected, rel=1e-9, abs=1e-9)
+    wrongs = sum(costs[y, k] * e.value for (y, k), e in parts.confusion.items())
+    assert priced["misclassification"].value == pytest.approx(wrongs, rel=1e-9, abs=1e-6)
+    coefficients = np.concatenate([[b, c], costs.ravel()])
+    variance = float(coefficients @ parts.covariance @ coefficients)
+    assert priced["total"].std_error ** 2 == pytest.approx(variance, rel=1e-6, abs=1e-6)
+    doubled = result.reprice({"b": 2 * b, "c": 2 * c}, 2 * costs)["ipw-semi"]["total"]
+    assert doubled.value == pytest.approx(2 * priced["total"].value, rel=1e-9, abs=1e-9)
+
+
 def test_price_plane(several):
     plane = several.price_plane({"b": (0, 40), "misclassification": (1, 60)}, points=9)
     assert len(plane.table) == 81

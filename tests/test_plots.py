@@ -99,3 +99,14 @@ def test_missing_matplotlib_says_what_to_install(found, monkeypatch):
     monkeypatch.setattr("afape.plots.style.find_spec", lambda name: None)
     with pytest.raises(ModuleNotFoundError, match=r"afape\[plot\]"):
         plots.costs(found)
+
+
+def test_long_names_are_cut_but_still_differ():
+    from afape.plots.style import short_names
+
+    names = [f"laboratory test number {k} (mmol/l)" for k in (1, 2, 12)] + ["age"]
+    cut = short_names(names, 16)
+    assert cut["age"] == "age"
+    assert len(set(cut.values())) == 4
+    assert cut[names[1]] == "…2 (mmol/l)"
+    assert max(map(len, cut.values())) <= 16

@@ -16,9 +16,12 @@ from .estimators.estimate import Outcome
 from .estimators.linear import LinearParts, Origin, ReplicatedParts
 from .notices import InterruptedBootstrapWarning, warn
 
-__all__ = ["Bootstrap", "Replicates", "Values", "key_of", "part_name", "run_bootstrap"]
+__all__ = ["NO_THEORY", "Bootstrap", "Replicates", "Values", "key_of", "part_name", "run_bootstrap"]
 
 Values = dict[str, dict[str, float]]  # estimator (of a subgroup, see `key_of`) -> target or part -> value
+
+
+NO_THEORY = ("none without bootstrap", "propensity as known")  # error methods that replicates replace
 
 
 @dataclass(frozen=True)
@@ -79,7 +82,7 @@ class Replicates:
                 for target, estimate in outcome.estimates.items()
             }
             lost = int((~np.isfinite(self.of(key, "total"))).sum()) if estimates else 0
-            needed = outcome.error_method in ("none without bootstrap", "propensity as known") and done - lost > 1
+            needed = outcome.error_method in NO_THEORY and done - lost > 1
             if needed:
                 estimates = {t: e.without_influence() for t, e in estimates.items()}
                 outcome = replace(outcome, parts=self._parts(key, outcome, draws))

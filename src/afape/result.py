@@ -56,6 +56,10 @@ class Origin:
     seed: int | None = 0
     rules: str = ""  # the policy in its own words, where it has some
 
+    def __getstate__(self) -> dict[str, Any]:
+        # Policies are often functions written on the spot, which cannot be pickled; results can do without them.
+        return {**self.__dict__, "policy": None, "classifier": None}
+
 
 @dataclass(frozen=True, eq=False)
 class Evaluation:
@@ -320,6 +324,7 @@ class Evaluation:
             "heavy": list(self.support.heavy),
             "warnings": list(self.support.warnings),
             "advice": list(self.support.advice),
+            "subgroups": {level: plain_records(e.table) for level, e in self.subgroups.items()},
         }
 
     def to_html(self, path: str | Path, **content: Any) -> None:

@@ -12,7 +12,7 @@ import pandas as pd
 
 from .agents.policy import Policy, bind
 from .arrays import Bools, Floats, every, share_of_heaviest, tally, unique_sets
-from .bootstrap import Replicates, Values, key_of, part_name, run_bootstrap
+from .bootstrap import NO_THEORY, Replicates, Values, key_of, part_name, run_bootstrap
 from .classifiers import column_means
 from .components import policy_components
 from .data import Retrospective
@@ -328,7 +328,8 @@ def _evaluate(
     if plan.bootstrap is not None:
         # Imputed estimates have intervals of their own: replicates would need imputations of their own.
         replicated = [c for c in choices if "imputations" not in c.method.needs]
-        replicates = _replicates(plan, fitted, replicated, steps)
+        needing = frozenset(name for name, outcome in found[""].items() if outcome.error_method in NO_THEORY)
+        replicates = _replicates(plan, replace(fitted, parted=bool(needing)), replicated, steps, needing)
         found = {level: outcomes | replicates.added_to(outcomes, level) for level, outcomes in found.items()}
     found = {level: _with_own(outcomes, tariff) for level, outcomes in found.items()}
     outcomes = found.pop("")
@@ -508,10 +509,11 @@ def _weighs_states(choice: Choice) -> bool:
     return "propensity" in choice.method.needs
 
 
-def _replicates(plan: Plan, fitted: Fitted, choices: list[Choice], steps: Steps) -> Replicates:
+def _replicates(plan: Plan, fitted: Fitted, choices: list[Choice], steps: Steps, needing: frozenset[str]) -> Replicates:
+    """Replicates of the estimates; of the parts too for the estimators that need them for errors."""
     assert plan.bootstrap is not None
     return run_bootstrap(
-        partial(_replicate, plan, fitted, choices),
+        partial(_replicate, plan, fitted, choices, needing),
         plan.data,
         plan.bootstrap,
         plan.bootstrap_seed,
@@ -520,7 +522,7 @@ def _replicates(plan: Plan, fitted: Fitted, choices: list[Choice], steps: Steps)
     )
 
 
-def _replicate(plan: Plan, fitted: Fitted, choices: list[Choice], drawn: Floats) -> Values:
+def _replicate(plan: Plan, fitted: Fitted, choices: list[Choice], needing: frozenset[str], drawn: Floats) -> Values:
     """Every estimate with rows drawn this often; nothing where the drawn rows do not suffice to learn what is needed."""
     assert plan.bootstrap is not None
     try:
@@ -533,13 +535,15 @@ def _replicate(plan: Plan, fitted: Fitted, choices: list[Choice], drawn: Floats)
             continue
         for choice in choices:
             try:
-                out[key_of(choice.name, level)] = _replicated(answer(choice, population), plan)
+                reduced = answer(choice, population)
+                parted = choice.name in needing
+                out[key_of(choice.name, level)] = _with_parts(reduced, plan) if parted else reduced.values
             except NotLearnableError:
                 return {}
     return out
 
 
-def _replicated(reduced: Reduced, plan: Plan) -> dict[str, float]:
+def _with_parts(reduced: Reduced, plan: Plan) -> dict[str, float]:
     """Values of the targets, and of all parts by their number."""
     values = dict(reduced.values)
     if np.isfinite(list(values.values())).all():

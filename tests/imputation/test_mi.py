@@ -10,7 +10,7 @@ from worlds import World, Zero
 
 import afape
 from afape.estimators import Estimate, ImputedEstimate
-from afape.estimators.mi import rubin_covariance
+from afape.estimators.imputed import rubin_covariance
 from afape.imputation.linear import near_donors
 
 pytestmark = pytest.mark.slow

@@ -1,6 +1,7 @@
 """The report: what it says as numbers, and that the page says the same, whatever names the data have."""
 
 import json
+import pickle
 import re
 import warnings
 from html.parser import HTMLParser
@@ -227,6 +228,20 @@ def test_rules_are_shown_where_a_policy_has_some(tmp_path):
     found = afape.evaluate(data, rule, classifier, **options)
     found.to_html(tmp_path / "rule.html", sensitivity=False)
     assert "└─ if age &gt; 1" in (tmp_path / "rule.html").read_text()
+
+
+def test_results_from_a_file_and_at_other_prices_have_a_page(comparison, tmp_path):
+    again = pickle.loads(pickle.dumps(comparison))
+    again.to_html(tmp_path / "again.html")
+    assert embedded(tmp_path / "again.html")["content"]["answer"] == summarize(comparison)["answer"]
+    assert "has no answer under this assumption" in (tmp_path / "again.html").read_text()
+    dearer = comparison.reprice(costs={"cbc": 2.0, "lactate": 90.0})
+    dearer.to_html(tmp_path / "dearer.html")
+    said = embedded(tmp_path / "dearer.html")
+    assert [f["base"] for f in said["prices"]["fields"]][:2] == [2.0, 90.0]
+    assert [g["price"] for g in said["content"]["data"]["groups"]] == [0.0, 2.0, 90.0]
+    assert said["content"]["strength"] is None
+    assert "Prices were changed after the evaluation" in (tmp_path / "dearer.html").read_text()
 
 
 def test_only_naive_estimators_have_a_page_too(tmp_path):

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
-from typing import NamedTuple
+from dataclasses import dataclass, fields
+from typing import Any, NamedTuple
 
 from ..nuisance.fitted import Evidence, ViewKey
 from .dm import direct_method
@@ -54,6 +54,11 @@ class Method:
     practice: str = "own"
     does: str = ""
     right_under: str = ""
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        # A result that comes out of a file goes by the methods of this catalogue, which are compared by identity.
+        listed = METHODS.get(self.name) is self
+        return (_listed, (self.name,)) if listed else (Method, tuple(getattr(self, f.name) for f in fields(self)))
 
 
 class Choice(NamedTuple):
@@ -109,6 +114,11 @@ _CATALOGUE = (
 # fmt: on
 
 METHODS: dict[str, Method] = {method.name: method for method in _CATALOGUE}  # in their usual order
+
+
+def _listed(name: str) -> Method:
+    """The method of this name."""
+    return METHODS[name]
 
 
 def ranked() -> list[Method]:

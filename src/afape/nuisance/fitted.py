@@ -82,6 +82,8 @@ class Fitted:
         The same of the parts of the costs; None where they are not known.
     fallbacks : int
         Action values that had no row like them to learn from.
+    parted : bool
+        Whether action values of the parts of the costs are learned too.
     """
 
     data: Retrospective
@@ -96,6 +98,7 @@ class Fitted:
     values: Mapping[_ValueKey, TableValues] = field(default_factory=dict)
     part_values: Mapping[_ValueKey, PartValues | None] = field(default_factory=dict)
     fallbacks: int = 0
+    parted: bool = True
 
     def learn(self) -> Fitted:
         """The same with its action values, where they are needed."""
@@ -165,16 +168,17 @@ class Fitted:
         if isinstance(recipe.values, KnownValues):
             known = recipe.values.values(self.data, table, columns)
             lost = None if ends is None else ends.fixed(table)[0]
-            found = recipe.values.part_values(self.data, table, columns, parts, lost)
+            found = recipe.values.part_values(self.data, table, columns, parts, lost) if self.parted else None
             return known if ends is None else ends.bound(known, table), 0, found
         averaged = None if recipe.averaged is None else recipe.averaged > 0
         label = recipe.values.augment_label or given.label  # where recording depends on the label, values have to
         learned = LearnedValues(recipe.values.regressor, label)
         lessons = Lessons(columns, recipe.fold, learned, self.drawn, averaged, given.usable(self.data))
-        model = ActionValues(self.data, table, lessons, None if ends is None else ends.fixed(table), parts)
+        learned_too = parts if self.parted else None
+        model = ActionValues(self.data, table, lessons, None if ends is None else ends.fixed(table), learned_too)
         values = model.values()
         values = values if ends is None else ends.started(values, table)
-        return values, model.fallbacks, model
+        return values, model.fallbacks, model if self.parted else None
 
 
 @dataclass(frozen=True, eq=False)

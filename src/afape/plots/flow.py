@@ -7,7 +7,7 @@ from typing import Any
 import pandas as pd
 
 from ..result import Evaluation
-from .style import COLOURS, DARK, axes, finished, short
+from .style import COLOURS, DARK, axes, finished, short, short_names
 
 __all__ = ["paths"]
 
@@ -39,14 +39,21 @@ def paths(found: Evaluation, most: int = 4, layers: int = 8, ax: Any = None) -> 
     ax = axes(ax, 7.0, 0.3 + 0.85 * depth)
     place = _places(shown)
     steps = found.paths.steps
+    named = short_names(list(dict.fromkeys(steps["group"])), 18) if len(steps) else {}
     inside = steps[steps["set"].isin(place) & steps["to"].isin(place)] if len(steps) else steps
     for line in inside.to_dict("records"):
-        _draw_step(ax, place[line["set"]], place[line["to"]], line)
+        _draw_step(
+            ax,
+            place[line["set"]],
+            place[line["to"]],
+            f"{named[line['group']]} {_percent(line['share'])}",
+            line["share"],
+        )
     for line in shown.to_dict("records"):
         x, y = place[line["set"]]
         stops = line["stops"]
         told = "no record says what next" if stops != stops else f"{_percent(stops)} stop"
-        name = "start" if line["groups"] == 0 else _last(line["set"])
+        name = "start" if line["groups"] == 0 else _set_name(line["set"], named)
         box = {"boxstyle": "round,pad=0.35", "fc": _SET, "ec": COLOURS[0]}
         ax.text(
             x, y, f"{name}\n{_percent(line['share'])} come by, {told}", ha="center", va="center", fontsize=9, bbox=box
@@ -60,10 +67,11 @@ def _percent(share: float) -> str:
     return f"{100 * share:.0f} %" if share == 0 or share >= 0.01 else "< 1 %"
 
 
-def _last(name: str) -> str:
+def _set_name(name: str, named: dict[str, str]) -> str:
     """A set with a name of bearable length."""
-    parts = name.split(" + ")
-    return short(name, 30) if len(name) <= 30 or len(parts) < 3 else f"{len(parts)} groups: … + {short(parts[-1], 16)}"
+    parts = [named.get(part, short(part, 18)) for part in name.split(" + ")]
+    whole = " + ".join(parts)
+    return whole if len(whole) <= 30 else f"{len(parts)} groups: … + {parts[-1]}"
 
 
 def _places(shown: pd.DataFrame) -> dict[str, tuple[float, float]]:
@@ -76,24 +84,8 @@ def _places(shown: pd.DataFrame) -> dict[str, tuple[float, float]]:
     return out
 
 
-def _draw_step(ax: Any, start: tuple[float, float], end: tuple[float, float], line: dict[Any, Any]) -> None:
-    ax.plot(
-        [start[0], end[0]],
-        [start[1], end[1]],
-        color=_LINE,
-        lw=1 + 11 * line["share"],
-        alpha=0.55,
-        zorder=1,
-        solid_capstyle="round",
-    )
-    x, y = (start[0] + end[0]) / 2, (start[1] + end[1]) / 2
-    ax.text(
-        x,
-        y,
-        f"{short(line['group'], 18)} {_percent(line['share'])}",
-        ha="center",
-        va="center",
-        fontsize=8.5,
-        color=DARK,
-        zorder=2,
-    )
+def _draw_step(ax: Any, start: tuple[float, float], end: tuple[float, float], words: str, share: float) -> None:
+    line = {"color": _LINE, "lw": 1 + 11 * share, "alpha": 0.55, "zorder": 1, "solid_capstyle": "round"}
+    ax.plot([start[0], end[0]], [start[1], end[1]], **line)
+    middle = (start[0] + end[0]) / 2, (start[1] + end[1]) / 2
+    ax.text(*middle, words, ha="center", va="center", fontsize=8.5, color=DARK, zorder=2)

@@ -9,7 +9,7 @@ import numpy as np
 from ..arrays import unique_sets
 from ..data import Retrospective
 from ..missingness import MGraph
-from .style import COLOURS, DARK, axes, finished, short
+from .style import COLOURS, DARK, axes, finished, short_names
 
 __all__ = ["graph", "missingness"]
 
@@ -33,7 +33,7 @@ def missingness(data: Retrospective, most: int = 12, ax: Any = None) -> Any:
     patterns, index = unique_sets(data.recorded)
     count = np.bincount(index, minlength=len(patterns))
     order = np.argsort(-count, kind="stable")[:most]
-    names = [short(n, 20) for n in data.problem.group_names]
+    names = list(short_names(data.problem.group_names, 20).values())
     g = len(names)
     ax = axes(ax, 2.6 + 0.42 * g, 1.6 + 0.3 * len(order))
     for y, u in enumerate(order[::-1]):
@@ -78,4 +78,12 @@ def graph(found: MGraph, ax: Any = None) -> Any:
     matplotlib Axes
     """
     height = 0.75 * max(len(found.variables), len(found.indicators), 2) + 0.4
-    return finished(found.draw(axes(ax, 6.5, height)))
+    return finished(_renamed(found).draw(axes(ax, 6.5, height)))
+
+
+def _renamed(found: MGraph) -> MGraph:
+    """The same graph with names that fit into its boxes."""
+    names = short_names(found.variables, 20)
+    shown = {node: f"R_{names[node.removeprefix('R_')]}" for node in found.indicators}
+    shown |= {node: names[node] for node in found.nodes if node not in shown}
+    return MGraph([(shown[a], shown[b], arrow) for a, b, arrow in found.edges], [shown[node] for node in found.nodes])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from importlib.util import find_spec
 from typing import Any
 
@@ -17,6 +18,7 @@ __all__ = [
     "finished",
     "require_matplotlib",
     "short",
+    "short_names",
 ]
 
 # Okabe and Ito's colours; black and yellow left out.
@@ -45,6 +47,25 @@ def short(name: str, most: int = 34) -> str:
     text = " ".join(str(name).split()) or "(blank)"
     end = min(11, most // 3)
     return text if len(text) <= most else f"{text[: most - end - 1]}…{text[-end:]}"
+
+
+def short_names(names: Sequence[str], most: int = 20) -> dict[str, str]:
+    """Short names that still differ: of names that would be cut to the same, what all share is left out."""
+    out = {name: short(name, most) for name in names}
+    for cut in {c for c in out.values() if list(out.values()).count(c) > 1}:
+        alike = [name for name in names if out[name] == cut]
+        start, end = _shared(alike), _shared([name[::-1] for name in alike])
+        for k, name in enumerate(alike):
+            own = name[start : max(len(name) - end, start)] or str(k + 1)
+            late = f"…{name[start:]}"  # only the start left out, where that is short enough
+            out[name] = late if 1 < len(late) <= most else short(f"…{own}{'…' if end else ''}", most)
+    return out
+
+
+def _shared(texts: Sequence[str]) -> int:
+    """How many signs all texts begin with alike."""
+    first, last = min(texts), max(texts)
+    return next((i for i, (a, b) in enumerate(zip(first, last, strict=False)) if a != b), len(first))
 
 
 def counts_on_log(axis: Any) -> None:

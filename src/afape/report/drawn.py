@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from collections.abc import Sequence
 from typing import Any
 
 from .. import plots
@@ -15,7 +16,7 @@ from .summary import origin_of
 
 __all__ = ["drawn"]
 
-_MOST_NODES, _MOST_JOINED = 16, 5
+_MOST_NODES, _MOST_ALONE, _MOST_JOINED = 30, 8, 5
 
 
 def drawn(found: Comparison, strength: Sensitivity | None) -> dict[str, Any]:
@@ -28,7 +29,7 @@ def drawn(found: Comparison, strength: Sensitivity | None) -> dict[str, Any]:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", UserWarning)  # a font without a sign of some language; the browser has it
         return {
-            "graph": _graph(graph),
+            "graph": _graph(graph, [*data.problem.group_names, str(data.problem.label)]),
             "graph_note": _graph_note(graph),
             "missingness": svg_of(lambda ax: plots.missingness(data, ax=ax), "missingness", *size),
             "sensitivity": None
@@ -55,20 +56,29 @@ def _weighed(found: Evaluation) -> bool:
     return any("propensity" in c.method.needs and not c.method.biased and c.name in found for c in found.choices)
 
 
-def _graph(graph: MGraph) -> str | None:
-    """The graph, without what joins indicators where that would be a tangle."""
+def _shown(graph: MGraph, order: Sequence[str]) -> MGraph:
+    """The graph in the order of the groups; if it is large, without what joins indicators and what nothing depends on."""
+    rank = {f"{start}{name}": k for k, name in enumerate(order) for start in ("", "R_")}
+    edges = sorted(graph.edges, key=lambda e: (e[2] != "->", rank.get(e[1], 0), rank.get(e[0], 0)))
+    if len(graph.indicators) > _MOST_JOINED:
+        edges = [e for e in edges if e[2] == "->"]
+    joined = {node for a, b, _ in edges for node in (a, b)}
+    large = len(graph.variables) > _MOST_ALONE
+    values = [v for v in order if v in graph.variables and (v in joined or not large)]
+    return MGraph(edges, [*values, *(f"R_{v}" for v in order if f"R_{v}" in graph.indicators)])
+
+
+def _graph(graph: MGraph, order: Sequence[str]) -> str | None:
     if len(graph.variables) > _MOST_NODES:
         return None
-    shown = graph
-    if len(graph.indicators) > _MOST_JOINED:
-        shown = MGraph([e for e in graph.edges if e[2] == "->"], graph.nodes)
-    height = 0.7 * max(len(shown.variables), len(shown.indicators), 2) + 0.4
+    shown = _shown(graph, order)
+    height = 0.6 * max(len(shown.variables), len(shown.indicators), 2) + 0.4
     return svg_of(lambda ax: plots.graph(shown, ax=ax), "graph", 5.4, height)
 
 
 def _graph_note(graph: MGraph) -> str:
     if len(graph.variables) > _MOST_NODES:
-        return f"The graph has {len(graph.variables)} values, too many to draw; its text is {graph}."
+        return f"The graph has {len(graph.variables)} values, too many to draw."
     if len(graph.indicators) > _MOST_JOINED and any(e[2] == "<->" for e in graph.edges):
         return "Groups may also be recorded together for reasons of their own, which is not drawn."
     return ""

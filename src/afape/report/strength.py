@@ -13,16 +13,21 @@ from ..result import plain_records
 from ..sensitivity_analysis import Sensitivity, sensitivity
 from .words import number
 
-__all__ = ["asked_strength", "strength_of"]
+__all__ = ["asked_strength", "is_repriced", "strength_of"]
 
 _LAMBDAS = (1.0, 1.1, 1.25, 1.5, 2.0, 3.0)
 _LARGEST = 20.0
 
 
-def asked_strength(found: Comparison, progress: Any = None) -> Sensitivity:
-    """Bounds for the policies of a comparison; a single policy is set beside acquiring nothing."""
+def asked_strength(found: Comparison, progress: Any = None) -> Sensitivity | None:
+    """Bounds for the policies of a comparison; a single policy is set beside acquiring nothing.
+
+    None where the results came out of a file, without their policies, or were given other prices afterwards.
+    """
     first = next(iter(found.evaluations.values())).origin
     assert first is not None
+    if first.policy is None or is_repriced(found):
+        return None
     policies = {name: e.origin.policy for name, e in found.evaluations.items() if e.origin is not None}
     if len(policies) == 1 and not any(isinstance(p, AcquireNone) for p in policies.values()):
         policies["acquire nothing"] = AcquireNone()
@@ -37,6 +42,16 @@ def asked_strength(found: Comparison, progress: Any = None) -> Sensitivity:
         random_state=first.seed,
         progress=progress,
     )
+
+
+def is_repriced(found: Comparison) -> bool:
+    """Whether prices were changed after the evaluation."""
+    first = next(iter(found.evaluations.values()))
+    if first.origin is None or first.tariff is None:
+        return False
+    data, tariff = first.origin.data, first.tariff
+    prices = data.problem.prices[~data.problem.free]
+    return not (np.array_equal(tariff.prices, prices) and np.array_equal(tariff.costs, data.costs))
 
 
 def strength_of(found: Sensitivity | None, confidence: float) -> dict[str, Any] | None:

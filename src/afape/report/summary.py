@@ -18,12 +18,16 @@ from ..estimators import TARGETS, Bounds
 from ..result import Evaluation, Origin, plain_records
 from ..sensitivity_analysis import Sensitivity
 from .answer import answer_of
-from .strength import strength_of
+from .strength import is_repriced, strength_of
 from .words import assumption_words, plain_assumptions
 
 __all__ = ["origin_of", "own_estimate", "summarize"]
 
 _PATTERNS = 20
+_REPRICED = (
+    "Prices were changed after the evaluation. Costs, intervals and ranking are at the new prices; what runs cost where they "
+    "stop is at those of the evaluation, and unmeasured reasons were not asked about."
+)
 
 
 def summarize(
@@ -53,11 +57,11 @@ def summarize(
         "estimator": estimator,
         "confidence": found.confidence,
         "answer": answer_of(found, estimator),
-        "notes": list(notes),
+        "notes": [*notes, *([_REPRICED] if is_repriced(found) else [])],
         "policies": policies,
         "naive": _naive(found, estimator),
         "strength": strength_of(sensitivity, found.confidence),
-        "data": _data(origin.data),
+        "data": _data(origin.data, _prices(found, origin.data)),
         "assumption": _assumption(found, origin),
         "details": {**_versions(), "seed": origin.seed, **(details or {})},
         **_standing(found),
@@ -174,7 +178,14 @@ def _assumption(found: Comparison, origin: Origin) -> dict[str, Any]:
     }
 
 
-def _data(data: Retrospective) -> dict[str, Any]:
+def _prices(found: Comparison, data: Retrospective) -> dict[str, float]:
+    """Price of every group, as the results have them."""
+    out = dict(zip(data.problem.group_names, data.problem.prices.tolist(), strict=True))
+    tariff = next(iter(found.evaluations.values())).tariff
+    return out if tariff is None else out | dict(zip(tariff.groups, tariff.prices.tolist(), strict=True))
+
+
+def _data(data: Retrospective, prices: dict[str, float]) -> dict[str, Any]:
     problem = data.problem
     patterns, index = unique_sets(data.recorded)
     count = np.bincount(index, minlength=len(patterns))
@@ -192,7 +203,7 @@ def _data(data: Retrospective) -> dict[str, Any]:
             {
                 "group": name,
                 "columns": [str(c) for c in columns],
-                "price": float(problem.prices[g]),
+                "price": prices[name],
                 "free": bool(problem.free[g]),
                 "recorded": float(data.recorded[:, g].mean()),
                 "in_part": data.partial.get(name, 0),

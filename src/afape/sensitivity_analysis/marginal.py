@@ -35,8 +35,8 @@ def _lines(table: WalkTable, lines: Ints) -> WalkTable:
         "edge_blocked_flow": np.zeros(0),
         "edge_child": none,
     }
-    states = {f.name: getattr(table, f.name)[lines] for f in fields(table) if f.name not in (*edges, "sampled")}
-    return WalkTable(**states, **edges, sampled=none)
+    names = [f.name for f in fields(table) if f.name not in edges and f.name != "sampled"]
+    return WalkTable(**{name: getattr(table, name)[lines] for name in names}, **edges, sampled=none)
 
 
 class Ratio(NamedTuple):
