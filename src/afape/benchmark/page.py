@@ -40,9 +40,9 @@ _EFFICIENCY = (
     "of one size and few data sets the ratio is rough."
 )
 _COVERAGE = (
-    "*complete* is the cost of the same rows without gaps, what the paper calls J. Bias is the mean difference from it or "
-    "from J over the data sets, whichever varies less, and *bias / its error* is in units of its Monte Carlo error: beyond about 4, bias "
-    "is no accident. *Covered* counts the data sets whose 95 % interval contains J."
+    "*complete* is the cost of the same rows without gaps, what the paper calls J. Bias is the mean difference from it or from J "
+    "over the data sets, whichever varies less, and *bias / its error* is in units of its Monte Carlo error: beyond about 4, "
+    "bias is no accident. *Covered* counts the data sets whose 95 % interval contains J."
 )
 
 
