@@ -27,6 +27,13 @@ def test_bias_is_paired_with_the_same_rows():
     assert found.loc["complete", "bias"] == pytest.approx(0.5 / 3)
 
 
+def test_bias_is_against_the_truth_where_that_varies_less():
+    results = pd.concat([lines("complete", [9.0, 11.0, 10.0]), lines("imp-mean", [10.4, 10.6, 10.5])])
+    found = summarise_results(results).set_index("estimator").loc["imp-mean"]
+    assert found["bias"] == pytest.approx(0.5)
+    assert found["bias_mc_error"] == pytest.approx(0.1 / np.sqrt(3))
+
+
 def test_estimates_that_are_missing_are_counted():
     results = pd.concat([lines("complete", [10.0, 10.0]), lines("cc", [np.nan, 12.0])])
     found = summarise_results(results).set_index("estimator").loc["cc"]

@@ -186,16 +186,21 @@ def _real(done: Mapping[str, Finished]) -> Verdict:
 
 
 def _direct(done: Mapping[str, Finished]) -> Verdict:
+    """Where a bias could not be told from chance, the claim is neither confirmed nor refuted."""
     words, off = [], False
     for name in ("heloc", "income"):
         for run in ("all estimators", "the paper's network"):
             lines = _total(done[name], run)
             for line in lines[lines["estimator"] == "dm-semi"].to_dict("records"):
                 off |= _off(line)
-                if _off(line):
-                    words.append(f"{name}, {run}, {line['agent']}: {line['bias']:+.2f} of {line['truth']:.2f}")
-    told = "Beyond four Monte Carlo errors and 2 % of J: " + ("; ".join(words) or "nowhere") + "."
-    return Verdict("A slight bias of `dm-semi` on Heloc and Income.", told, _agree(off))
+                mark = f"{line['biased']:+.1f} errors" if line["biased"] == line["biased"] else "one data set"
+                words.append(f"{name}, {run}, {line['agent']} {line['bias']:+.2f} of {line['truth']:.2f} ({mark})")
+    told = "Bias of `dm-semi`: " + "; ".join(words) + "."
+    return Verdict(
+        "A slight bias of `dm-semi` on Heloc and Income.",
+        told,
+        "agrees" if off else "not confirmed: within chance here",
+    )
 
 
 _CLAIMS: tuple[Callable[[Mapping[str, Finished]], Verdict], ...] = (

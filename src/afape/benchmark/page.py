@@ -40,9 +40,9 @@ _EFFICIENCY = (
     "of one size and few data sets the ratio is rough."
 )
 _COVERAGE = (
-    "*complete* is the cost of the same rows without gaps, what the paper calls J. Bias is the mean difference from it over the "
-    "data sets (of *complete* itself, from J), and *bias / its error* is in units of its Monte Carlo error: beyond about 4, bias "
-    "is no accident. *Covered* counts the data sets whose 95 % interval contains J."
+    "*complete* is the cost of the same rows without gaps, what the paper calls J. Bias is the mean difference from it or from J "
+    "over the data sets, whichever varies less, and *bias / its error* is in units of its Monte Carlo error: beyond about 4, "
+    "bias is no accident. *Covered* counts the data sets whose 95 % interval contains J."
 )
 
 
@@ -60,8 +60,8 @@ def _how(finished: Finished, command: str) -> str:
         "the population. Data sets are drawn from it with replacement and hidden anew each time, and J is the cost on all of it, "
         "so that J is the exact value of what is estimated (beyond six groups, by 64 trajectories per row). The mechanism leaves "
         f"{100 * finished.complete_share:.0f} % of the rows complete. Nuisances are cross-fitted, where the paper splits the "
-        f"rows once. {runs}. `results.parquet` and `results.csv` have every estimate, `summary.csv` what is shown here, "
-        "`manifest.json` versions and times."
+        f"rows once. {runs}. `results.parquet` has every estimate (`results.csv`, where it is kept, the same), `summary.csv` what is "
+        "shown here, `manifest.json` versions and times."
     )
 
 
