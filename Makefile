@@ -42,6 +42,7 @@ oldest: $(OLDEST)/.test
 
 bench: $(VENV)/.test
 	$(BIN)/python benchmarks/bench.py
+	$(BIN)/python benchmarks/parts.py
 
 study: $(VENV)/.test
 	$(BIN)/afape study coverage --jobs $(JOBS)
@@ -50,6 +51,7 @@ study: $(VENV)/.test
 	$(BIN)/afape study correction --jobs $(JOBS)
 	$(BIN)/afape study robustness --draws 40 --jobs $(JOBS)
 	$(BIN)/afape study values --draws 60 --jobs $(JOBS)
+	$(BIN)/afape study outcomes --jobs $(JOBS)
 
 clean:
 	rm -rf $(VENV) $(OLDEST) build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis src/*.egg-info
