@@ -46,6 +46,7 @@ docs: $(VENV)/.test
 
 bench: $(VENV)/.test
 	$(BIN)/python benchmarks/bench.py
+	$(BIN)/python benchmarks/parts.py
 
 study: $(VENV)/.test
 	$(BIN)/afape study coverage --jobs $(JOBS)
@@ -54,6 +55,7 @@ study: $(VENV)/.test
 	$(BIN)/afape study correction --jobs $(JOBS)
 	$(BIN)/afape study robustness --draws 40 --jobs $(JOBS)
 	$(BIN)/afape study values --draws 60 --jobs $(JOBS)
+	$(BIN)/afape study outcomes --jobs $(JOBS)
 
 # The paper's experiments, some 40 minutes on two cores.
 paper: $(VENV)/.test
