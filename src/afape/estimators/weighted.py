@@ -16,7 +16,7 @@ from ..nuisance.propensity.chain import ChainPropensity, StackedScores
 from ..nuisance.weights import View, WeightedStates
 from ..nuisance.worst_case import Ends
 from ..walk import FREE, PartColumns, WalkTable
-from .booking import Block, Bookings, StateWeights
+from .booking import Bookings, StateWeights
 from .estimate import TARGETS, Estimate, Outcome
 from .linear import InfluenceParts, LinearParts, Origin, ReplicatedParts
 
@@ -137,9 +137,8 @@ class Formula(Protocol):
         """Values of the targets at ``mean`` (T, Q), and their derivatives (T, Q)."""
         ...
 
-    def blocks(self, table: WalkTable, flows: Flows, columns: PartColumns, n_depths: int) -> Iterator[Block]:
-        """The same of the parts that the costs are made of; normaliser ``n_depths`` is the mean final weight."""
-        ...
+    # A formula that also has ``blocks(table, flows, columns, n_depths) -> Iterator[Block]`` says the same of the parts that
+    # the costs are made of; normaliser ``n_depths`` is the mean final weight. Without it there are costs but no parts.
 
 
 def weighted_sums(
@@ -283,10 +282,11 @@ class WeightedSums:
     def parts(self, rows: str, confidence: float) -> LinearParts | None:
         """The parts of the costs, in a further pass over the tables with the normalisers that are known by now.
 
-        None where action values are known of the costs alone.
+        None where action values are known of the costs alone, and for a formula that knows only these.
         """
         evidence, columns, n_depths = self.evidence, self.evidence.columns, self.tally.sums.shape[1]
-        if evidence.values is not None and evidence.part_values is None:
+        blocks = getattr(self.formula, "blocks", None)
+        if blocks is None or (evidence.values is not None and evidence.part_values is None):
             return None
         booked = self.bookings()
         for table in evidence.tables:
@@ -295,7 +295,7 @@ class WeightedSums:
             weights = self.weights_of(weighted.only(self.tally.row_weight[table.row[weighted.lines]] > 0), table)
             ends = None if evidence.ends is None else evidence.ends.of(table)
             flows = Flows(table, evidence.data.problem.prices, ends)
-            for block in self.formula.blocks(table, flows, columns, n_depths):
+            for block in blocks(table, flows, columns, n_depths):
                 booked.add(block, weights)
         return self.booked_parts(booked, rows, confidence)
 
