@@ -60,8 +60,8 @@ def _how(finished: Finished, command: str) -> str:
         "the population. Data sets are drawn from it with replacement and hidden anew each time, and J is the cost on all of it, "
         "so that J is the exact value of what is estimated (beyond six groups, by 64 trajectories per row). The mechanism leaves "
         f"{100 * finished.complete_share:.0f} % of the rows complete. Nuisances are cross-fitted, where the paper splits the "
-        f"rows once. {runs}. `results.parquet` has every estimate (`results.csv`, where kept, the same), `summary.csv` what "
-        "is shown here, `manifest.json` versions and times."
+        f"rows once. {runs}. `results.parquet` has every estimate (`results.csv`, where kept, the same), `summary.csv` what is "
+        "shown here, `manifest.json` versions and times."
     )
 
 

@@ -65,7 +65,9 @@ def summarise_results(results: pd.DataFrame) -> pd.DataFrame:
 
 def _steadier(error: Floats, paired: Floats) -> Floats:
     """Errors against the truth, or against the same rows without gaps: what varies less, for both have the same mean."""
-    return paired if np.isfinite(paired).all() and paired.std() <= error.std() else error
+    if len(error) < 2 or not np.isfinite(paired).all():
+        return error
+    return paired if paired.std() <= error.std() else error
 
 
 def _with_reference(results: pd.DataFrame) -> pd.DataFrame:
