@@ -30,7 +30,8 @@ def closer(threshold):
 def test_the_cheapest_of_a_family_wins_and_is_judged_on_other_rows(parts):
     missingness, classifier, data, complete = parts
     thresholds = [0.0, 0.5, 1.0, 2.0, 9.0]
-    found = afape.optimize(data, closer, classifier, parameters=thresholds, missingness=missingness)
+    named = {"missingness": missingness, "estimators": ["drl-semi", "ipw-semi"]}
+    found = afape.optimize(data, closer, classifier, parameters=thresholds, **named)
     assert found.estimator == "drl-semi"
     curve = found.curve
     assert list(curve.columns) == ["member", "parameter", "estimate", "std_error", "lower", "upper", "chosen"]
