@@ -23,6 +23,7 @@ __all__ = [
     "cluster_sums",
     "effective_size",
     "every",
+    "in_own_units",
     "index_of",
     "lines_of",
     "merge",
@@ -214,3 +215,8 @@ def lines_of(index: Ints, n_sets: int) -> list[Ints]:
         return []
     order = np.argsort(index, kind="stable")
     return np.split(order, np.cumsum(np.bincount(index, minlength=n_sets))[:-1])
+
+
+def in_own_units(columns: Floats) -> Floats:
+    """Columns divided by powers of two, which is exact, so that none is above 1: squares and cubes stay finite."""
+    return np.asarray(np.ldexp(columns, -np.frexp(np.abs(columns).max(axis=0, initial=0.0))[1]))

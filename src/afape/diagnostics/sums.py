@@ -17,6 +17,7 @@ from ..arrays import (
     cluster_sums,
     effective_size,
     every,
+    in_own_units,
     lines_of,
     share_of_heaviest,
     tally,
@@ -408,6 +409,7 @@ def balance_of(data: Retrospective, view: View, sets: Mapping[str, Bools]) -> pd
     n = len(data)
     looked = np.unique(np.linspace(0, n - 1, min(n, _BALANCE_ROWS)).astype(np.intp))
     names, values = _always(data, looked)
+    values = in_own_units(values)
     lines: list[tuple[object, ...]] = []
     for name, required in list(sets.items())[:_BALANCED]:
         target = ~view.unsupported.lacking(required)[looked] if view.unsupported else np.ones(len(looked), dtype=bool)
@@ -420,7 +422,7 @@ def balance_of(data: Retrospective, view: View, sets: Mapping[str, Bools]) -> pd
         if not np.isfinite(weight).all():
             continue
         mean, spread = values[target].mean(axis=0), values[target].std(axis=0)
-        spread = np.where(spread > 1e-12 * (1 + np.abs(mean)), spread, np.inf)  # what does not vary does not differ
+        spread = np.where(spread > 1e-12 * np.abs(mean), spread, np.inf)  # what does not vary does not differ
         x = values[has]
         before, after = (x.mean(axis=0) - mean) / spread, (weight @ x / weight.sum() - mean) / spread
         terms = (weight[:, None] * (x - mean)) ** 2

@@ -13,7 +13,7 @@ import numpy as np
 from scipy.linalg.lapack import dpotrf, dpotri, dpstrf
 from scipy.special import expit
 
-from ...arrays import Bools, Floats, Ints, cluster_sums, row_dot
+from ...arrays import Bools, Floats, Ints, cluster_sums, in_own_units, row_dot
 
 __all__ = [
     "LogisticFit",
@@ -251,6 +251,7 @@ def flexible_design(columns: Floats, outcome: Bools) -> Floats:
 
 def _spline(x: Floats) -> list[Floats]:
     """The curved terms of a natural cubic spline: straight beyond the outer knots."""
+    x = in_own_units(x[:, None])[:, 0]
     knots = np.unique(np.quantile(x, _BENDS))
     if len(knots) < 3:
         return []
