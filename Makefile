@@ -28,7 +28,7 @@ lint: $(VENV)/.test
 	$(BIN)/mypy
 
 test: lint
-	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -q -n $(JOBS) --dist loadgroup
+	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -q -n $(JOBS) --dist loadfile
 
 # The fast part of the suite on the oldest dependencies that pyproject.toml allows, in an environment of its own.
 $(OLDEST)/.test: pyproject.toml tests/oldest.py

@@ -7,7 +7,7 @@ from afape.estimators import METHODS, TARGETS
 from afape.experiments.studies import COVERED, StudyDraw, summarise
 from afape.experiments.study import run_draws
 
-pytestmark = [pytest.mark.slow, pytest.mark.xdist_group("statistics")]  # one process draws for all of them
+pytestmark = pytest.mark.slow
 
 N_DRAWS = 100
 
