@@ -47,7 +47,7 @@ def policy_components(
         ends = [None if flag is None else Endings(plan.data, view, flag) for flag in flags]
         costs = _costs(plan, policy, known, view, ends, told)
         try:
-            found = components_of(plan.data, tables, known, costs, plan.component_seed)
+            found = components_of(plan.data, tables, known, costs, plan.donors)
         except TooManySetsError:
             found = _no_components(plan.data.problem.n_groups, 2 * len(flags))
         for k, flag in enumerate(flags):
@@ -66,7 +66,7 @@ def _known(plan: Plan, given: Conditioning) -> Known:
     data, fold = plan.data, plan.recipe.fold
     if fold.max() == 0:  # a row must not lend its values to itself
         units = units_of(len(data), data.cluster)
-        fold = (np.random.default_rng(plan.component_seed).permutation(int(units.max()) + 1) % _FOLDS)[units]
+        fold = (np.random.default_rng(plan.donors.seed).permutation(int(units.max()) + 1) % _FOLDS)[units]
     usable, averaged = given.usable(data), plan.recipe.averaged
     everyone = np.ones(len(data), dtype=bool)
     return Known(

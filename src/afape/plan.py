@@ -27,7 +27,7 @@ from .bootstrap import Bootstrap
 from .classifiers import Classifier, check_classifier
 from .data import Retrospective
 from .estimators.catalogue import METHODS, Choice
-from .imputation import Imputations
+from .imputation import Donors, Imputations
 from .missingness import MAR, MCAR, MNAR
 from .nuisance.fitted import Recipe
 from .nuisance.propensity.known import KnownPropensity
@@ -84,8 +84,10 @@ class Plan:
         How replicates are drawn.
     walk : WalkOptions
         Budgets of the walk, its simulation policy told about the problem.
-    walk_seed, bootstrap_seed, component_seed
+    walk_seed, bootstrap_seed
         Seeds.
+    donors : Donors
+        Completed rows that lend values to components, made when first used.
     imputations : Imputations or None
         Completed tables, drawn when first used.
     outcomes : OwnOutcomes
@@ -108,7 +110,7 @@ class Plan:
     walk: WalkOptions
     walk_seed: int
     bootstrap_seed: np.random.SeedSequence
-    component_seed: int
+    donors: Donors
     n_jobs: int | None
     thresholds: SupportThresholds
     imputations: Imputations | None
@@ -165,7 +167,7 @@ def make_plan(data: Any, classifier: Any, missingness: Any, options: Options) ->
         walk=walk_options(options.walk, data),
         walk_seed=int(walk_seed.generate_state(1, np.uint64)[0]),
         bootstrap_seed=bootstrap_seed,
-        component_seed=int(component_seed.generate_state(1)[0]),
+        donors=Donors(int(component_seed.generate_state(1)[0])),
         n_jobs=options.n_jobs,
         thresholds=_thresholds(options.thresholds),
         imputations=_imputations(options, data, choices, int(imputation_seed.generate_state(1)[0])),

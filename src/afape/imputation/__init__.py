@@ -11,6 +11,7 @@ from .components import (
     component_steps,
     components_of,
 )
+from .donors import Donors
 from .imputations import Imputations
 from .runs import CompletedRuns, completed_runs, completed_steps
 
@@ -18,6 +19,7 @@ __all__ = [
     "ChainedImputer",
     "CompletedRuns",
     "Components",
+    "Donors",
     "Imputations",
     "Imputer",
     "Known",

@@ -14,7 +14,7 @@ from scipy.sparse import csr_array, vstack
 from ..arrays import Bools, Floats, Ints, every, tally
 from ..data import Retrospective
 from ..walk import WalkTable
-from .donors import DonorPool, DonorTree
+from .donors import Donors, DonorTree
 
 __all__ = ["Components", "Known", "StateCosts", "TooManySetsError", "assembled", "component_steps", "components_of"]
 
@@ -209,15 +209,18 @@ class _Ledger:
 
 
 def components_of(
-    data: Retrospective, tables: Iterable[WalkTable], known: Known, costs: StateCosts, seed: int
+    data: Retrospective, tables: Iterable[WalkTable], known: Known, costs: StateCosts, donors: Donors
 ) -> Components:
-    """Components of the costs of a policy whose walk over what is recorded these tables are."""
+    """Components of the costs of a policy whose walk over what is recorded these tables are.
+
+    ``donors`` keeps completed rows for further policies on the same records.
+    """
     ledger = _Ledger(~known.groups, costs)
     ledger.number(np.zeros((1, data.problem.n_groups), dtype=bool))
     own = ledger.sums(tables, len(data))
     parts = ledger.take(None)
     inner, order, n_draws = _inner_sets(data, known, ledger.sets, max(1.0, ledger.busiest / _STATES))
-    completer, means = _Completer(data, known, seed), {}
+    completer, means = _Completer(data, known, donors), {}
     for t in inner:
         rows = np.flatnonzero(known.wanted & every(data.recorded | ~t))
         if len(rows):
@@ -254,17 +257,15 @@ class _Completer:
 
     data: Retrospective
     known: Known
-    seed: int
-    pools: dict[int, DonorPool] = field(default_factory=dict)
+    donors: Donors
 
     def _tree(self, k: int, b: int, shown: Bools, number: list[int]) -> DonorTree | None:
-        if k not in self.pools:
-            fold = self.known.fold
-            others = self.known.usable & (fold != k) if fold.max() > 0 else self.known.usable
-            if not others.any():  # no donors: hidden values stay 0, a conditional mean need not be right
-                return None
-            self.pools[k] = DonorPool.of(self.data, np.flatnonzero(others), _TABLES, self.seed + k)
-        return self.pools[k].tree(shown, b, np.random.default_rng([self.seed, k, b, *number]), _MIN_LEAF)
+        fold = self.known.fold
+        others = self.known.usable & (fold != k) if fold.max() > 0 else self.known.usable
+        if not others.any():  # no donors: hidden values stay 0, a conditional mean need not be right
+            return None
+        pool = self.donors.pool(self.data, others, _TABLES, k)
+        return pool.tree(shown, b, np.random.default_rng([self.donors.seed, k, b, *number]), _MIN_LEAF)
 
     def draws(self, t: Bools, rows: Ints, n_draws: int) -> Iterator[tuple[Ints, Floats]]:
         """Rows in which only the groups t and what is known are shown and the rest is drawn, some draws at a time."""

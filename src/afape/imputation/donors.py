@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 from sklearn.tree import DecisionTreeRegressor
@@ -13,7 +13,7 @@ from .chained import ChainedImputer
 from .linear import ROWS_PER_COEFFICIENT, least_squares
 from .trees import leaf_donors
 
-__all__ = ["DonorPool", "DonorTree"]
+__all__ = ["DonorPool", "DonorTree", "Donors"]
 
 _MAX_GROWN = 10_000  # rows that shape a tree; finer leaves cost time and hardly change the costs
 
@@ -61,6 +61,27 @@ class DonorPool:
         values = self.values[table % len(self.values)]
         count = np.bincount(rng.integers(len(values), size=len(values)), minlength=len(values))
         return DonorTree(self, values, shown, count, rng, min_leaf)
+
+
+@dataclass(frozen=True, eq=False)
+class Donors:
+    """Donor pools by fold, completed once for all policies on the same records.
+
+    Parameters
+    ----------
+    seed : int
+        Seed of completions and trees.
+    """
+
+    seed: int
+    pools: dict[tuple[int, bytes], DonorPool] = field(default_factory=dict)
+
+    def pool(self, data: Retrospective, rows: Bools, n_tables: int, fold: int) -> DonorPool:
+        """The donors of a fold: these rows, completed ``n_tables`` times."""
+        key = fold, np.packbits(rows).tobytes()
+        if key not in self.pools:
+            self.pools[key] = DonorPool.of(data, np.flatnonzero(rows), n_tables, self.seed + fold)
+        return self.pools[key]
 
 
 class DonorTree:
