@@ -324,3 +324,14 @@ def test_too_many_sets_leave_the_doubly_robust_estimate(monkeypatch):
     result = afape.evaluate(records(frame()), Look(), Above(), missingness=afape.MAR(["a"]), estimators=names)
     assert result["eff-semi"]["total"].value == result["drl-semi"]["total"].value
     assert "too many sets" in result.outcomes["eff-semi"].caveat
+
+
+def test_a_known_propensity_of_the_reached_sets_is_enough(experiment, parts):
+    """Components need the probabilities of smaller sets; without them the estimate is the doubly robust one."""
+    classifier, data, complete = parts
+    p = experiment.mechanism.probabilities(complete, complete.values)
+    known = afape.KnownPropensity.from_arrays({"x1": p[:, 1], ("x1", "x2"): p[:, 1] * p[:, 2]})
+    options = {"missingness": experiment.missingness, "propensity": known, "estimators": ["drl-semi", "eff-semi"]}
+    result = afape.evaluate(data, afape.AcquireAll(), classifier, **options)
+    assert result["eff-semi"]["total"].value == result["drl-semi"]["total"].value
+    assert "the doubly robust estimate alone" in result.outcomes["eff-semi"].caveat

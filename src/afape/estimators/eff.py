@@ -64,6 +64,10 @@ class ComponentFormula:
 def efficient(evidence: Evidence) -> EfficientSums:
     """EFF in whatever view the evidence is seen in."""
     components, composed = evidence.components, None
+    assert evidence.view is not None
+    covers = getattr(evidence.view.propensity, "covers", None)  # probabilities of reached sets alone may be known
+    if covers is not None and not all(covers(s | evidence.view.adjust) for s in components.sets):
+        components = replace(components, orders=())
     if components.orders:
         formula = ComponentFormula(components, evidence.recipe.normalize)
         composed = weighted_sums(evidence, formula, tables=(components.table,), scored=True)
@@ -99,7 +103,8 @@ class EfficientSums:
     components : Components
         Coefficients of every row and set.
     composed : WeightedSums or None
-        Their weighted sums; None where the policy reaches too many sets to tell components apart.
+        Their weighted sums; None where the policy reaches too many sets to tell components apart, or where the known
+        propensity does not cover theirs.
     doubly : WeightedSums
         DRL-Semi, one of the candidates.
     """
@@ -203,7 +208,7 @@ class EfficientSums:
     @property
     def _words(self) -> str:
         if self.composed is None:
-            return "the policy reaches too many sets to tell components apart: the doubly robust estimate alone"
+            return "too many sets, or too few known propensities, to tell components apart: the doubly robust estimate alone"
         names = [*(f"order {q}" for q in self.components.orders), "doubly robust"]
         shares = [f"{name} {share:.2f}" for name, share in zip(names, self.mixture, strict=True) if share > 0.005]
         return f"components of up to {self.components.orders[-1]} groups; mixture: {', '.join(shares)}"
