@@ -234,8 +234,9 @@ def test_a_fold_without_any_row_to_learn_from_is_told(parts):
 
 
 def test_quadratic_ridge_recovers_a_quadratic():
+    """Within 1.5 standard deviations; beyond them only lines go on."""
     rng = np.random.default_rng(0)
-    X = rng.normal(size=(400, 3))
+    X = rng.choice([-1.0, -0.5, 0.0, 0.5, 1.0], size=(400, 3))
     y = 1 + X[:, 0] - 2 * X[:, 1] * X[:, 2] + X[:, 2] ** 2
     assert_allclose(QuadraticRidge(1e-9).fit(X, y).predict(X), y, atol=1e-6)
     assert_allclose(QuadraticRidge(1e-9).fit(1e-10 * X, y).predict(1e-10 * X), y, atol=1e-6)
@@ -243,6 +244,10 @@ def test_quadratic_ridge_recovers_a_quadratic():
     assert QuadraticRidge().fit(wide, wide[:, 0]).coef_.shape == (80,)
     both = QuadraticRidge(1e-9).fit(X, np.column_stack([y, -y])).predict(X)
     assert_allclose(both[:, 1], -y, atol=1e-6)
+    fit = QuadraticRidge(1e-9).fit(X, y)
+    edge = fit.centre_ + 1.5 * fit.scale_
+    far = np.array([edge, edge + 1, edge + 2])
+    assert_allclose(np.diff(fit.predict(far), 2), 0, atol=1e-6)
 
 
 def test_weights_are_repetitions():

@@ -32,7 +32,7 @@ __all__ = [
 
 
 _MAX_PRODUCTS = 30  # columns; their products are 465 more
-_CUT_LINES, _CUT_CURVES = 3.0, 1.5  # standard deviations at which columns are cut, and in squares and products
+_CUT = 1.5  # standard deviations at which columns are cut in squares and products
 _PENALTIES = 10.0 ** np.arange(-1.0, 3.5, 0.5)
 
 
@@ -65,8 +65,8 @@ class ValueRegressor:
 class QuadraticRidge(RegressorMixin, BaseEstimator):  # type: ignore[misc]
     r"""Ridge regression on standardised columns, their squares and (up to 30 columns) products.
 
-    Columns are cut at 3 standard deviations, those in squares and products at 1.5: rows at the edge have the largest weights
-    where recording is rare, and a parabola errs most there.
+    In squares and products, columns are cut at 1.5 standard deviations: rows at the edge have the largest weights where
+    recording is rare, and a parabola errs most there.
 
     Parameters
     ----------
@@ -124,11 +124,11 @@ class QuadraticRidge(RegressorMixin, BaseEstimator):  # type: ignore[misc]
 
     def _expand(self, X: Floats) -> Floats:
         Z = (X - self.centre_) / self.scale_
-        linear, bent = Z.clip(-_CUT_LINES, _CUT_LINES), Z.clip(-_CUT_CURVES, _CUT_CURVES)
+        bent = Z.clip(-_CUT, _CUT)
         if Z.shape[1] > _MAX_PRODUCTS:
-            return np.column_stack([linear, bent**2])
+            return np.column_stack([Z, bent**2])
         rows, columns = _products(Z.shape[1])
-        return np.column_stack([linear, bent[:, rows] * bent[:, columns]])
+        return np.column_stack([Z, bent[:, rows] * bent[:, columns]])
 
 
 class PooledRidge(QuadraticRidge):
