@@ -10,7 +10,7 @@ from numpy.testing import assert_allclose
 from worlds import WORLDS, World
 
 import afape
-from afape.estimators.eff import least_variance_mixture
+from afape.estimators.eff import choice_correction, least_variance_mixture
 from afape.imputation import Known
 from afape.imputation.components import assembled
 from afape.nuisance import View
@@ -147,6 +147,40 @@ def test_a_mixture_lies_on_the_simplex_and_never_has_more_variance(n, seed):
 
 
 # --- as users meet it -------------------------------------------------------------------------------------------------
+
+
+def test_no_choice_needs_no_correction():
+    alike = np.repeat(np.random.default_rng(0).normal(size=(1, 200)), 3, axis=0)
+    assert choice_correction(alike, start=2) == 1
+    assert choice_correction(np.zeros((3, 200)), start=2) == 1
+    assert choice_correction(np.random.default_rng(0).normal(size=(3, 8)), start=2) == 1  # too few to set some apart
+
+
+@settings(max_examples=40)
+@given(n=st.integers(10, 60), candidates=st.integers(1, 4), seed=st.integers(0, 2**16))
+def test_a_correction_widens_and_does_not_depend_on_units(n, candidates, seed):
+    influence = np.random.default_rng(seed).standard_t(3, size=(candidates, n))
+    correction = choice_correction(influence, start=0)
+    assert correction >= 1
+    assert_allclose(choice_correction(1e6 * influence, start=0), correction)
+
+
+def test_the_correction_makes_up_for_what_the_choice_hides():
+    """Variance of the mixture in new rows over what its own rows say: above 1, and near 1 once corrected."""
+    rng = np.random.default_rng(3)
+    spread = np.array([1.0, 1.0, 1.6])
+    naive, corrected = [], []
+    for _ in range(400):
+        common = rng.standard_t(4, size=60)
+        influence = common + spread[:, None] * rng.standard_t(4, size=(3, 60))
+        shares = least_variance_mixture(influence, start=2)
+        claimed = ((shares @ influence) ** 2).mean()
+        true = 2 * (1 + (shares**2) @ spread**2)  # a t variable with 4 degrees of freedom has variance 2
+        naive.append(claimed / true)
+        corrected.append(choice_correction(influence, start=2) ** 2 * claimed / true)
+    error = np.std(naive) / 20
+    assert np.mean(naive) < 1 - 2 * error
+    assert abs(np.mean(corrected) - 1) < 3 * error + 0.02
 
 
 def test_it_is_the_default_and_says_what_it_did(parts):

@@ -9,7 +9,7 @@ from itertools import combinations
 
 import numpy as np
 
-from ..arrays import Floats, cluster_sums
+from ..arrays import Floats, Ints, cluster_sums
 from ..imputation import Components, ShownParts
 from ..nuisance.fitted import Evidence
 from ..walk import PartColumns, WalkTable
@@ -20,10 +20,11 @@ from .linear import InfluenceParts, LinearParts, Origin, ReplicatedParts
 from .reduction import nothing
 from .weighted import REACH, STOP, Flows, WeightedSums, weighted_sums
 
-__all__ = ["EfficientSums", "efficient", "least_variance_mixture"]
+__all__ = ["EfficientSums", "choice_correction", "efficient", "least_variance_mixture"]
 
 _TOTAL = TARGETS.index("total")
 _CAUTION = 8.0  # how far the gain of a mixture must be beyond chance, as a squared t
+_PARTS = 5  # parts of the rows, each judged with shares that were chosen on the others
 
 
 class ComponentFormula:
@@ -94,7 +95,8 @@ class EfficientSums:
     *Order q* keeps components of at most q groups apart and leaves the rest of :math:`g_S` at :math:`w_S`. Orders 0, 1 and
     the largest affordable one, and DRL-Semi, are mixed with the weights of least variance, as far as the gain over the
     largest order is beyond chance: a share :math:`\max(0, 1 - 8/t^2)` of the way, t the robust t of the slope of the
-    influence values on the difference.
+    influence values on the difference. Shares of least variance make that variance look smaller than it is; standard errors
+    are multiplied by `correction`, which tells by how much.
 
     Parameters
     ----------
@@ -125,13 +127,23 @@ class EfficientSums:
         return np.concatenate(values), np.concatenate(influence)
 
     @cached_property
-    def mixture(self) -> Floats:
-        """Share of every candidate: orders ascending, then DRL."""
+    def _choosing(self) -> tuple[Floats, int]:
+        """Influence values of the total by candidate and cluster (C, m), and the candidate to start from."""
         phi, drawn = self._candidates[1][:, _TOTAL], self.evidence.fitted.drawn
         if drawn is not None:  # a row that was drawn twice counts as two rows in every sum of squares, not as four
             phi = np.divide(phi, np.sqrt(drawn), out=np.zeros_like(phi), where=drawn > 0)
         sums = np.array([cluster_sums(row, self.evidence.data.cluster) for row in phi])
-        return least_variance_mixture(sums, start=max(len(self.components.orders) - 1, 0))
+        return sums, max(len(self.components.orders) - 1, 0)
+
+    @cached_property
+    def mixture(self) -> Floats:
+        """Share of every candidate: orders ascending, then DRL."""
+        return least_variance_mixture(*self._choosing)
+
+    @cached_property
+    def correction(self) -> float:
+        """Standard error with shares that were chosen on other rows, over the one with the shares chosen on all rows."""
+        return choice_correction(*self._choosing)
 
     @property
     def _reason(self) -> str:
@@ -148,7 +160,7 @@ class EfficientSums:
         """Estimates of the targets; figures about weights are those of the runs."""
         if self._reason:
             return Outcome({}, reason=self._reason)
-        influence = np.einsum("c,cei->ei", self.mixture, self._candidates[1])
+        influence = self.correction * np.einsum("c,cei->ei", self.mixture, self._candidates[1])
         estimates = {
             target: Estimate(value, phi, self.evidence.data.cluster, rows, confidence)
             for (target, value), phi in zip(self.values.items(), influence, strict=True)
@@ -177,7 +189,7 @@ class EfficientSums:
         influence: Floats = np.zeros((len(self.evidence.data), len(values)))
         for share, part in mixed:
             assert part.influence is not None
-            influence += share * part.influence
+            influence += self.correction * share * part.influence
         return InfluenceParts(values, influence, origin)
 
     def _booked(self, sums: WeightedSums) -> Bookings:
@@ -246,3 +258,29 @@ def least_variance_mixture(influence: Floats, start: int) -> Floats:
     error = float(np.sqrt((difference**2) @ ((leading - slope * difference) ** 2))) / squares
     share = 1.0 if error == 0 else max(0.0, 1 - _CAUTION / (slope / error) ** 2)
     return np.asarray(begin + share * (best - begin))
+
+
+def choice_correction(influence: Floats, start: int) -> float:
+    r"""By how much the choice of the shares makes their standard error too small, at least 1.
+
+    Rows are in five parts k. With :math:`\lambda` the shares chosen on all rows and :math:`\lambda_{-k}` those chosen
+    without part k,
+
+    .. math:: \kappa^2 = \sum_k \sum_{i \in k} (\lambda_{-k} \cdot \phi_i)^2 \Big/ \sum_i (\lambda \cdot \phi_i)^2 .
+
+    Parameters
+    ----------
+    influence : ndarray of shape (C, m)
+        Influence values of the candidates, summed by cluster.
+    start : int
+        The candidate to start from.
+    """
+    part: Ints = np.arange(influence.shape[1]) % _PARTS
+    chosen = float(((least_variance_mixture(influence, start) @ influence) ** 2).sum())
+    if chosen <= 0 or len(part) < 2 * _PARTS:
+        return 1.0
+    honest = 0.0
+    for k in range(_PARTS):
+        shares = least_variance_mixture(influence[:, part != k], start)
+        honest += float(((shares @ influence[:, part == k]) ** 2).sum())
+    return max(1.0, float(np.sqrt(honest / chosen)))
