@@ -56,6 +56,7 @@ study: $(VENV)/.test
 	$(BIN)/afape study robustness --draws 40 --jobs $(JOBS)
 	$(BIN)/afape study values --draws 60 --jobs $(JOBS)
 	$(BIN)/afape study outcomes --jobs $(JOBS)
+	$(BIN)/afape study efficiency --jobs $(JOBS)
 
 # The paper's experiments, some 40 minutes on two cores.
 paper: $(VENV)/.test

@@ -85,7 +85,9 @@ def efficiency(
     rows: Annotated[
         list[int] | None, typer.Option(min=100, help="Rows of a data set; may be repeated. Default 2000, 1000, 8000.")
     ] = None,
-    data: Annotated[Path | None, typer.Option(help="Folder with heloc.csv and income.csv, for real rows.")] = None,
+    data: Annotated[
+        Path | None, typer.Option(envvar="AFAPE_DATA", help="Folder with heloc.csv and income.csv, for real rows.")
+    ] = None,
     jobs: Jobs = 1,
     out: Out = Path("studies/efficiency"),
 ) -> None:
