@@ -135,7 +135,7 @@ class Silent:
 def make_plan(data: Any, classifier: Any, missingness: Any, options: Options) -> Plan:
     """Check every argument; ``classifier`` may be None where no prediction is needed."""
     _check_data(data)
-    levels, all_rows = levels_of(options.by, data), data
+    levels, all_rows = None if options.by is None else levels_of(options.by, data), data
     data = _check_missingness(missingness, data)
     levels = None if levels is None else levels.take(np.isin(all_rows.positions, data.positions))
     if options.acquisition_weight not in ("before", "after"):
