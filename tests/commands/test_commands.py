@@ -97,30 +97,11 @@ def test_train_then_evaluate_on_rows_nobody_has_seen(folder):
     rest = pd.read_csv(folder / "tree.rest.csv")
     whole = pd.read_csv(folder / "cells.csv")
     assert len(rest) == round(0.4 * len(whole))
-    found = run(
-        "evaluate",
-        "tree.rest.csv",
-        "-p",
-        "cells.toml",
-        "--policy",
-        "tree.afape",
-        "--classifier",
-        "tree.classifier.afape",
-        *QUICK,
-    )
+    agent = ["-p", "cells.toml", "--policy", "tree.afape", "--classifier", "tree.classifier.afape", *QUICK]
+    found = run("evaluate", "tree.rest.csv", *agent)
     assert "came with the command" in found.output
     assert "trained on" not in found.stderr
-    found = run(
-        "evaluate",
-        "cells.csv",
-        "-p",
-        "cells.toml",
-        "--policy",
-        "tree.afape",
-        "--classifier",
-        "tree.classifier.afape",
-        *QUICK,
-    )
+    found = run("evaluate", "cells.csv", *agent)
     assert re.search(r"Warning: .*trained on", found.stderr)  # its own rows are among these
 
 
