@@ -27,6 +27,7 @@ __all__ = [
     "index_of",
     "lines_of",
     "merge",
+    "numbers_per_row",
     "pack",
     "positions_of",
     "row_dot",
@@ -132,6 +133,18 @@ def check_seed(value: Any, argument: str = "random_state") -> int | None:
             f"{argument!r} must be a whole number that is not negative, or None for a fresh seed, but is {value!r}."
         )
     return int(value)
+
+
+def numbers_per_row(values: Any, n_rows: int, must: str) -> Floats:
+    """One number per row; ``must`` starts the error: who must return or have them."""
+    rule = f"{must} one number per row, shape ({n_rows},)"
+    try:
+        found = np.asarray(values, dtype=float)
+    except (TypeError, ValueError) as error:
+        raise ValueError(f"{rule}, but there is something else among them: {error}.") from error
+    if found.shape != (n_rows,):
+        raise ValueError(f"{rule}, but the shape is {found.shape}.")
+    return found
 
 
 def check_jobs(value: Any, argument: str = "n_jobs") -> int | None:

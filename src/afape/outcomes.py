@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from .arrays import Bools, Floats, Ints
+from .arrays import Bools, Floats, Ints, numbers_per_row
 
 __all__ = ["NO_OUTCOMES", "OwnOutcomes", "Scored", "brier", "check_outcomes", "log_loss", "score"]
 
@@ -51,14 +51,7 @@ NO_OUTCOMES = OwnOutcomes()
 
 
 def _checked(name: str, answer: ArrayLike, rows: Ints) -> Floats:
-    try:
-        found = np.asarray(answer, dtype=float)
-    except (TypeError, ValueError) as error:
-        raise ValueError(f"The outcome {name!r} must return one number per row, shape ({len(rows)},).") from error
-    if found.shape != (len(rows),):
-        raise ValueError(
-            f"The outcome {name!r} must return one number per row, shape ({len(rows)},), but returned {found.shape}."
-        )
+    found = numbers_per_row(answer, len(rows), f"The outcome {name!r} must return")
     bad = ~np.isfinite(found)
     if bad.any():
         raise ValueError(
