@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from .agents.policy import Policy, bind
-from .arrays import check_confidence
+from .arguments import check_confidence
 from .data import Retrospective
 from .diagnostics.implications import MissingnessCheck, advice_from, check_implications, implications
 from .diagnostics.sums import support_of

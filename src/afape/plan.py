@@ -11,18 +11,8 @@ import numpy as np
 from joblib.externals.loky.backend.reduction import dumps
 
 from .agents.policy import bind
-from .arrays import (
-    Bools,
-    Floats,
-    Ints,
-    check_confidence,
-    check_count,
-    check_flag,
-    check_jobs,
-    check_number,
-    check_seed,
-    units_of,
-)
+from .arguments import check_confidence, check_count, check_flag, check_jobs, check_number, check_seed
+from .arrays import Bools, Floats, Ints, units_of
 from .bootstrap import Bootstrap
 from .classifiers import Classifier, check_classifier
 from .data import Retrospective

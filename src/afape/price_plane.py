@@ -9,7 +9,8 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from .arrays import Floats, check_count
+from .arguments import check_count
+from .arrays import Floats
 from .estimators.joint import covariance_of, draws
 from .parts import Parts
 from .plotting import axes_of

@@ -7,11 +7,11 @@ from typing import Any
 
 import numpy as np
 
+from ..arguments import check_count
 from ..arrays import Bools, Floats, Ints
 from ..data import Problem
 from ..notices import StochasticMethodWarning, warn
 from .builtin import one_hot_actions
-from .checks import check_whole
 from .policy import Policy
 
 __all__ = ["classifier_from_afabench", "from_afabench"]
@@ -60,7 +60,7 @@ def from_afabench(
         raise TypeError(f"'method' must be an object with a method act or select, as in AFABench, not {method!r}.")
     if repeated not in ("raise", "stop"):
         raise ValueError(f"'repeated' must be 'raise' or 'stop', but is {repeated!r}.")
-    check_whole("n_draws", n_draws, 1)
+    check_count("n_draws", n_draws, 1)
     return BenchPolicy(method, asked, selections, repeated == "stop", n_draws)
 
 

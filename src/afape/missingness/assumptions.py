@@ -8,7 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from ..arrays import Bools, Floats, Ints, check_flag, every, positions_of
+from ..arguments import check_flag, positions_of
+from ..arrays import Bools, Floats, Ints, every
 from ..data import Retrospective
 from ..notices import DroppedRowsWarning, warn
 from .factors import Block, OddsBlock, OddsTerm, OddsWeight

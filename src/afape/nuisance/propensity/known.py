@@ -7,7 +7,8 @@ from collections.abc import Callable, Mapping
 import numpy as np
 from numpy.typing import ArrayLike
 
-from ...arrays import Bools, Floats, Ints, any_of, check_flag, index_of, lines_of, numbers_per_row, unique_sets
+from ...arguments import check_flag, numbers_per_row
+from ...arrays import Bools, Floats, Ints, any_of, index_of, lines_of, unique_sets
 from ...data import Retrospective
 from ...support import SupportMap
 from .chain import Answer
