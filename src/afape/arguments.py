@@ -20,8 +20,10 @@ __all__ = [
     "check_class",
     "check_confidence",
     "check_count",
+    "check_estimator",
     "check_file",
     "check_flag",
+    "check_folder",
     "check_jobs",
     "check_number",
     "check_path",
@@ -47,10 +49,12 @@ def check_number(argument: str, value: Any, rule: str, holds: Callable[[Any], bo
     return float(value)
 
 
-def check_count(argument: str, value: Any, least: int) -> int:
-    """A whole number of at least ``least``; True and False are no numbers."""
-    if isinstance(value, bool | np.bool_) or not isinstance(value, Integral) or value < least:
-        raise ValueError(f"{argument!r} must be a whole number of at least {least}, but is {value!r}.")
+def check_count(argument: str, value: Any, least: int, most: int | None = None) -> int:
+    """A whole number of at least ``least`` and at most ``most``; True and False are no numbers."""
+    whole = isinstance(value, Integral) and not isinstance(value, bool | np.bool_)
+    if not whole or value < least or (most is not None and value > most):
+        limit = "" if most is None else f" and at most {most}"
+        raise ValueError(f"{argument!r} must be a whole number of at least {least}{limit}, but is {value!r}.")
     return int(value)
 
 
@@ -127,9 +131,18 @@ def check_choice(argument: str, value: Any, choices: Sequence[str]) -> str:
     return value
 
 
+def check_estimator(value: Any, argument: str = "estimator") -> str:
+    """A name; whether there is such an estimator is for the result to say."""
+    if not isinstance(value, str):
+        raise TypeError(f"{argument!r} must be the name of an estimator, or None for the best, but is {value!r}.")
+    return value
+
+
 def check_class(argument: str, value: Any, classes: Sequence[Any]) -> int:
-    """The code of one of these classes."""
-    found = [code for code, known in enumerate(classes) if np.ndim(value) == 0 and value == known]
+    """The code of one of these classes; True is not the class 1."""
+    flag = isinstance(value, bool | np.bool_)
+    alike = [flag == isinstance(known, bool | np.bool_) and np.ndim(value) == 0 for known in classes]
+    found = [code for code, known in enumerate(classes) if alike[code] and value == known]
     if not found:
         raise ValueError(f"{argument!r} must be one of the classes {list(classes)}, but is {value!r}.")
     return found[0]
@@ -158,6 +171,14 @@ def check_path(argument: str, value: Any, what: str = "the path of a file") -> P
     if not os.fspath(value):
         raise ValueError(f"{argument!r} must be {what}, but is empty.")
     return Path(value)
+
+
+def check_folder(argument: str, value: Any) -> Path:
+    """The path of a folder, which may be made later."""
+    path = check_path(argument, value, "the path of a folder")
+    if path.exists() and not path.is_dir():
+        raise ValueError(f"{argument!r} must be the path of a folder, but {str(path)!r} is a file. Name a folder.")
+    return path
 
 
 def check_file(argument: str, value: Any, what: str) -> Path:

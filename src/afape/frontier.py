@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from .arguments import check_class
 from .arrays import Bools, Floats
 from .estimators import Estimate
 from .estimators.joint import covariance_of, draws
@@ -87,9 +88,7 @@ def frontier_of(parts: Mapping[str, Parts], label: Any, confidence: float) -> Fr
     classes, n_groups = first.tariff.classes, len(first.tariff.groups)
     cells = np.eye(len(classes))
     if label is not None:
-        if label not in classes:
-            raise ValueError(f"'label' must be one of the classes {list(classes)}, but is {label!r}.")
-        cells = np.diag(np.eye(len(classes))[classes.index(label)])
+        cells = np.diag(np.eye(len(classes))[check_class("label", label, classes)])
     cost, found = {}, {}
     for name, part in parts.items():
         paid = np.concatenate([part.tariff.prices, np.zeros(len(classes) ** 2)])

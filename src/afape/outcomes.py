@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from .arguments import numbers_per_row
+from .arguments import check_number, numbers_per_row
 from .arrays import Bools, Floats, Ints
 
 __all__ = ["NO_OUTCOMES", "OwnOutcomes", "Scored", "brier", "check_outcomes", "log_loss", "score"]
@@ -161,6 +161,7 @@ def score(classifier: Any, label: int = 1) -> Scored:
 
     Calibration and the area under the ROC curve are about it; its mean is the mean predicted risk.
     """
-    if isinstance(label, bool) or not isinstance(label, int | np.integer) or label < 0:
-        raise ValueError(f"'label' must be the code of a class, a position in data.classes, but is {label!r}.")
+    check_number(
+        "label", label, "be the code of a class, a position in data.classes", lambda code: code in range(2**31)
+    )
     return Scored(classifier, _Column(int(label)), (0.0, 1.0), int(label))

@@ -5,6 +5,7 @@ import pytest
 from good_input import NAN, WRONG, Bad, CountingClassifier, CountingPolicy, N, World, frame, known, refused, trained_on
 from sklearn.linear_model import LogisticRegression
 
+import afape
 from afape import MAR, MCAR, FixedOrder, ImputedClassifier, KnownPropensity, LearnedPropensity, WalkOptions
 
 EVALUATE = [
@@ -264,6 +265,19 @@ EVALUATE = [
         lambda w: w.true_cost(data=frame()),
         TypeError,
         "'data' must be an afape.Retrospective, not DataFrame",
+    ),
+    *(
+        Bad(
+            f"no classifier for {what}",
+            lambda w, attempt=attempt: attempt(w),
+            TypeError,
+            r"'classifier' must have a method predict\(values, acquired\), but NoneType has none",
+        )
+        for what, attempt in {
+            "evaluate": lambda w: w.evaluate(classifier=None),
+            "compare": lambda w: afape.compare(w.data(), {"a": w.policy}, None, missingness=MCAR()),
+            "sensitivity": lambda w: afape.sensitivity(w.data(), {"a": w.policy}, None, missingness=MCAR()),
+        }.items()
     ),
     Bad(
         "truth at what level",

@@ -10,6 +10,7 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from ..arguments import check_callable, check_texts
 from ..arrays import Bools, Floats, Ints
 from ..data import Problem
 from .builtin import one_hot_actions
@@ -70,9 +71,9 @@ class _Unbound:
     bound: ClassVar[type[_Bound]]
 
     def __init__(self, function: Callable[..., Any], columns: Sequence[str] | None = None) -> None:
-        if not callable(function):
-            raise TypeError(f"'function' must be callable, but is {type(function).__name__}.")
-        self.function, self.columns = function, columns
+        check_callable("function", function, "callable")
+        self.function = function
+        self.columns = None if columns is None else check_texts("columns", columns, "column names, data.columns")
 
     def bind(self, problem: Problem) -> Policy:
         """Find out which columns belong to which group."""

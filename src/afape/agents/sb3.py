@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from ..arguments import check_between
+from ..arguments import check_between, check_flag
 from ..arrays import Bools, Floats, any_of
 from ..data import Problem
 from .builtin import one_hot_actions
@@ -42,8 +42,7 @@ def from_sb3(model: Any, *, deterministic: bool = False, epsilon: float = 0.0) -
             f"'model' must have a Q network or a distribution of actions, but {type(model).__name__} has neither. DQN, "
             "MaskablePPO, PPO and A2C do."
         )
-    if not isinstance(deterministic, bool):
-        raise TypeError(f"'deterministic' must be True or False, but is {deterministic!r}.")
+    check_flag("deterministic", deterministic)
     check_between("epsilon", epsilon, 0.0, 1.0)
     if epsilon and not hasattr(model, "q_net"):
         raise ValueError(f"'epsilon' must be 0 for {type(model).__name__}, which has probabilities of its own.")

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
-from numbers import Integral
 from typing import Any
 
-from ..arguments import check_between, check_choice, check_count
+from ..arguments import LARGEST_SEED, check_between, check_choice, check_count
 from ..arrays import Bools, Floats, Ints
 
 __all__ = ["SetWeights", "Training", "check_agent_arguments"]
@@ -108,8 +107,4 @@ def check_agent_arguments(epsilon: Any, price_multiplier: Any, targets: Any, ran
     check_between("epsilon", epsilon, 0, 1)
     check_between("price_multiplier", price_multiplier, 0)
     check_choice("targets", targets, _TARGETS)
-    if isinstance(random_state, bool) or not isinstance(random_state, Integral) or random_state < 0:
-        raise ValueError(
-            f"'random_state' must be a whole number of at least 0, but is {random_state!r}. Choose any such number; the "
-            "same one gives the same agent."
-        )
+    check_count("random_state", random_state, 0, LARGEST_SEED)

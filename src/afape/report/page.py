@@ -13,6 +13,7 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
+from ..arguments import check_target, check_texts
 from ..comparison import Comparison
 from ..result import Evaluation
 from ..sensitivity_analysis import Sensitivity
@@ -56,7 +57,8 @@ def write_report(
         How it was made: command, files, seed.
     """
     require_report()
-    target = Path(path)
+    target = check_target("path", path)
+    _check_content(sensitivity, notes, details)
     draft = target.with_name(f".{target.name}.{os.getpid()}")
     draft.write_bytes(b"")  # an output path that cannot be written is told before the work
     try:
@@ -65,6 +67,16 @@ def write_report(
     finally:
         with suppress(FileNotFoundError):
             draft.unlink()
+
+
+def _check_content(sensitivity: Any, notes: Any, details: Any) -> None:
+    if sensitivity is not None and not isinstance(sensitivity, Sensitivity | bool):
+        raise TypeError(
+            f"'sensitivity' must be what afape.sensitivity returned, None to ask, or False, but is {sensitivity!r}."
+        )
+    check_texts("notes", notes, "sentences")
+    if details is not None and not isinstance(details, Mapping):
+        raise TypeError(f"'details' must be a mapping from names to what is shown beside them, but is {details!r}.")
 
 
 def render(

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from ..agents.policy import Policy
+from ..arguments import check_file, check_flag, check_target, check_texts
 from ..classifiers import Classifier
 from ..data import Problem
 from .archive import Reader, packed
@@ -37,8 +38,8 @@ def save(thing: Policy | Classifier, path: str | Path, problem: Problem, *, unsa
     """
     if not isinstance(problem, Problem):
         raise TypeError(f"'problem' must be an afape.Problem, not {type(problem).__name__}.")
-    content = packed(thing, problem_to_json(problem), unsafe)
-    target = Path(path)
+    target = check_target("path", path)
+    content = packed(thing, problem_to_json(problem), check_flag("unsafe", unsafe))
     draft = target.with_name(f".{target.name}.{os.getpid()}")
     try:
         draft.write_bytes(content)
@@ -73,8 +74,12 @@ def load(
     """
     if problem is not None and not isinstance(problem, Problem):
         raise TypeError(f"'problem' must be an afape.Problem or None, not {type(problem).__name__}.")
+    file = check_file("path", path, "a file that afape.save wrote")
+    trusted = check_texts("trusted", trusted, "names of types")
+    check_flag("check_versions", check_versions)
+    check_flag("unsafe", unsafe)
     try:
-        reader = Reader.opened(Path(path).read_bytes(), trusted, check_versions, unsafe)
+        reader = Reader.opened(file.read_bytes(), trusted, check_versions, unsafe)
     except (zipfile.BadZipFile, KeyError, json.JSONDecodeError, UnicodeDecodeError) as error:
         raise StorageError(f"{str(path)!r} is no file that afape.save wrote ({error}).") from error
     if problem is not None:
