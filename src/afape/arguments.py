@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from difflib import get_close_matches
 from numbers import Integral, Real
 from pathlib import Path
 from typing import Any
@@ -30,6 +31,7 @@ __all__ = [
     "check_seed",
     "check_target",
     "check_texts",
+    "did_you_mean",
     "numbers_per_row",
     "positions_of",
 ]
@@ -136,6 +138,12 @@ def check_estimator(value: Any, argument: str = "estimator") -> str:
     if not isinstance(value, str):
         raise TypeError(f"{argument!r} must be the name of an estimator, or None for the best, but is {value!r}.")
     return value
+
+
+def did_you_mean(name: Any, known: Iterable[str]) -> str:
+    """A question that names the nearest of these names, after a blank; nothing where none is near."""
+    near = get_close_matches(str(name), list(known), 1)
+    return f" Did you mean {near[0]!r}?" if near else ""
 
 
 def check_class(argument: str, value: Any, classes: Sequence[Any]) -> int:

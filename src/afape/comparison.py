@@ -25,11 +25,12 @@ from .metrics import metrics_of
 from .missingness import MAR, MCAR, MNAR
 from .notices import AfapeWarning
 from .parts import Parts
+from .plain import plain_records
 from .plan import Options, check_sendable, make_plan
 from .plotting import axes_of
 from .price_plane import PricePlane, price_plane_of
 from .progress import Progress, check_progress
-from .result import Evaluation, NotEstimableError, plain_records
+from .result import Evaluation, NotEstimableError
 from .run import run
 from .support import SupportThresholds
 
@@ -255,10 +256,12 @@ class Comparison:
 
     def to_dict(self) -> dict[str, Any]:
         """Everything but the influence values, as plain numbers and text, ready for JSON."""
-        out: dict[str, Any] = {
-            "confidence": self.confidence,
-            "evaluations": {name: e.to_dict() for name, e in self.evaluations.items()},
-        }
+        evaluations = {name: e.to_dict() for name, e in self.evaluations.items()}
+        return {"confidence": self.confidence, "evaluations": evaluations, **self.standing()}
+
+    def standing(self) -> dict[str, Any]:
+        """Ranking and differences as plain numbers and text, or the reason why there are none."""
+        out: dict[str, Any] = {}
         try:
             out["estimator"] = self.best_estimator
             out["ranking"], out["differences"] = plain_records(self.ranking()), []

@@ -14,6 +14,7 @@ from .arrays import Bools, Floats
 from .estimators import Estimate
 from .estimators.joint import covariance_of, draws
 from .parts import Parts
+from .plain import plain_records
 from .plotting import axes_of
 
 __all__ = ["Frontier", "frontier_of", "on_frontier"]
@@ -57,11 +58,7 @@ class Frontier:
 
     def to_dict(self) -> dict[str, Any]:
         """The table as plain numbers and text, ready for JSON."""
-        lines = [
-            {str(k): None if isinstance(v, float) and not np.isfinite(v) else v for k, v in line.items()}
-            for line in self.table.to_dict("records")
-        ]
-        return {"effect": self.effect, "confidence": self.confidence, "policies": lines}
+        return {"effect": self.effect, "confidence": self.confidence, "policies": plain_records(self.table)}
 
     def __repr__(self) -> str:
         return f"Cost of acquisition and share of cases {self.effect}\n{self.table.round(4).to_string(index=False)}"

@@ -22,8 +22,6 @@ from .result import Evaluation
 
 __all__ = ["Optimisation", "optimize"]
 
-Trainer = Callable[[Retrospective], Policy]
-
 
 @dataclass(frozen=True, eq=False)
 class Optimisation:

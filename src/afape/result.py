@@ -16,7 +16,6 @@ from .arguments import check_choice, check_class, check_estimator
 from .calibration import Calibration, calibration_of
 from .data import Retrospective
 from .diagnostics.paths import NO_PATHS, Paths
-from .diagnostics.plain import plain_records
 from .diagnostics.support import Support
 from .diagnostics.words import percent
 from .estimators import TARGETS, Bounds, Choice, Estimate, Outcome
@@ -29,6 +28,7 @@ from .metrics import metric_table, metrics_of
 from .nuisance.fitted import Evidence
 from .outcomes import Scored
 from .parts import Parts, PartSums, Tariff
+from .plain import plain_records
 from .price_plane import PricePlane, price_plane_of
 from .walk import PartColumns
 

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
-from difflib import get_close_matches
 from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from ..arguments import check_callable, check_texts
+from ..arguments import check_callable, check_texts, did_you_mean
 from ..arrays import Bools, Floats, Ints
 from ..data import Problem
 from .builtin import one_hot_actions
@@ -114,11 +113,9 @@ class _BoundFunction(_Bound):
         if answer is None:
             return len(names)
         if answer not in names:
-            near = get_close_matches(str(answer), names, 1)
-            hint = f" Did you mean {near[0]!r}?" if near else ""
             raise ValueError(
-                f"The function of {self.name} must return a group or None, but returned {answer!r} for {known}.{hint} "
-                f"The groups are {list(names)}."
+                f"The function of {self.name} must return a group or None, but returned {answer!r} for {known}."
+                f"{did_you_mean(answer, names)} The groups are {list(names)}."
             )
         group = names.index(answer)
         if acquired[group]:

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from difflib import get_close_matches
 from importlib.resources import files
 from pathlib import Path
 
-from ..arguments import check_folder
+from ..arguments import check_folder, did_you_mean
 from .claims import write_claims
 from .description import read_description
 from .output import refuse_other, require_packages
@@ -28,8 +27,7 @@ class UnknownExperimentError(ValueError):
 def describe(name: str) -> Path:
     """The TOML file that describes an experiment of the paper."""
     if not isinstance(name, str) or name not in EXPERIMENTS:
-        close = get_close_matches(str(name), EXPERIMENTS, 1)
-        hint = f" Did you mean {close[0]!r}?" if close else ""
+        hint = did_you_mean(name, EXPERIMENTS)
         raise UnknownExperimentError(
             f"'name' must be one of {', '.join(EXPERIMENTS)}, or all, but there is no experiment {name!r}.{hint}"
         )

@@ -5,9 +5,7 @@ from __future__ import annotations
 import base64
 import hashlib
 import json
-import os
 from collections.abc import Mapping, Sequence
-from contextlib import suppress
 from importlib.resources import files
 from importlib.util import find_spec
 from pathlib import Path
@@ -15,6 +13,8 @@ from typing import Any
 
 from ..arguments import check_target, check_texts
 from ..comparison import Comparison
+from ..files import draft_of
+from ..plain import plain_value
 from ..result import Evaluation
 from ..sensitivity_analysis import Sensitivity
 from .drawn import drawn
@@ -59,14 +59,9 @@ def write_report(
     require_report()
     target = check_target("path", path)
     _check_content(sensitivity, notes, details)
-    draft = target.with_name(f".{target.name}.{os.getpid()}")
-    draft.write_bytes(b"")  # an output path that cannot be written is told before the work
-    try:
+    with draft_of(target) as draft:
+        draft.write_bytes(b"")  # an output path that cannot be written is told before the work
         draft.write_text(render(found, sensitivity=sensitivity, notes=notes, details=details), encoding="utf-8")
-        draft.replace(target)
-    finally:
-        with suppress(FileNotFoundError):
-            draft.unlink()
 
 
 def _check_content(sensitivity: Any, notes: Any, details: Any) -> None:
@@ -131,13 +126,8 @@ def _part(name: str) -> str:
 
 def _json(content: Any) -> _Marked:
     """JSON inside a script element: nothing in it can end the element."""
-    text = json.dumps(content, allow_nan=False, default=_plain)
+    text = json.dumps(content, allow_nan=False, default=plain_value)
     return _Marked(text.replace("&", "\\u0026").replace("<", "\\u003c").replace(">", "\\u003e"))
-
-
-def _plain(value: Any) -> Any:
-    item = getattr(value, "item", None)
-    return item() if callable(item) else str(value)
 
 
 def _template() -> Any:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import zipfile
 from collections.abc import Sequence
 from pathlib import Path
@@ -13,6 +12,7 @@ from ..agents.policy import Policy
 from ..arguments import check_file, check_flag, check_target, check_texts
 from ..classifiers import Classifier
 from ..data import Problem
+from ..files import draft_of
 from .archive import Reader, packed
 from .problems import differences, problem_to_json
 from .refusal import StorageError
@@ -40,12 +40,8 @@ def save(thing: Policy | Classifier, path: str | Path, problem: Problem, *, unsa
         raise TypeError(f"'problem' must be an afape.Problem, not {type(problem).__name__}.")
     target = check_target("path", path)
     content = packed(thing, problem_to_json(problem), check_flag("unsafe", unsafe))
-    draft = target.with_name(f".{target.name}.{os.getpid()}")
-    try:
+    with draft_of(target) as draft:
         draft.write_bytes(content)
-        draft.replace(target)
-    finally:
-        draft.unlink(missing_ok=True)
 
 
 def load(
