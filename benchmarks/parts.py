@@ -67,7 +67,7 @@ def one(case, n_rows):
 
     import afape
 
-    warnings.simplefilter("ignore")
+    warnings.simplefilter("ignore", afape.AfapeWarning)  # of weights and balance; here only time and memory count
     data = records(n_rows)
     classifier = afape.ImputedClassifier(LogisticRegression()).fit(records(2000, seed=1))
     policy = afape.DecisionRule(rule) if case == "rule" else afape.RandomSubset(0.3)

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from numpy.testing import assert_allclose
 from part_worlds import ExactParts, n_parts, own_outcome, run_parts, true_parts, weighted_parts
 from small_rule import COSTS, MAR, RULE, Sign, evaluated, problem_with, table_of
-from worlds import WORLDS, World
+from worlds import WORLDS, ExactValues, World
 
 import afape
 from afape.frontier import on_frontier
@@ -75,8 +75,8 @@ def test_plain_weighting_equals_the_truth_over_every_pattern(world):
 def test_doubly_robust_and_direct_parts_equal_the_truth(world, label):
     """With the right action values any propensity is right, and with the right propensity any action values."""
     data, _, mass = world.everything()
-    exact = ExactParts(world, label)
-    known = afape.KnownValues(exact.function, exact.root, exact.parts, exact.root_parts)
+    exact, parts = ExactValues(world, label), ExactParts(world, label)
+    known = afape.KnownValues(exact.function, exact.root, parts.function, parts.root)
     wrong = afape.KnownPropensity(lambda values, required: 0.3 + 0.5 / (1 + required.sum(axis=1)))
     for propensity in (world.known_propensity(), wrong):
         options = {"values": known, "normalize": False, "propensity": propensity}

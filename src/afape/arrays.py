@@ -2,10 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
-from numbers import Integral, Real
-from typing import Any
-
 import numpy as np
 from numpy.typing import NDArray
 
@@ -14,12 +10,6 @@ __all__ = [
     "Floats",
     "Ints",
     "any_of",
-    "check_confidence",
-    "check_count",
-    "check_flag",
-    "check_jobs",
-    "check_number",
-    "check_seed",
     "cluster_sums",
     "effective_size",
     "every",
@@ -28,7 +18,6 @@ __all__ = [
     "lines_of",
     "merge",
     "pack",
-    "positions_of",
     "row_dot",
     "share_of_heaviest",
     "standard_error",
@@ -94,69 +83,6 @@ def standard_error(influence: Floats, cluster: Ints | None) -> float:
     if m < 2:
         return float("nan")
     return float(np.sqrt((sums**2).sum() * m / (m - 1)) / len(influence))
-
-
-def check_confidence(confidence: Any, argument: str = "confidence") -> float:
-    """Refuse a level outside (0, 1)."""
-    return check_number(argument, confidence, "lie strictly between 0 and 1", lambda level: 0 < level < 1)
-
-
-def check_number(argument: str, value: Any, rule: str, holds: Callable[[Any], bool]) -> float:
-    """A number to which a rule applies; True and False are no numbers."""
-    if isinstance(value, bool | np.bool_) or not isinstance(value, Real) or not holds(value):
-        raise ValueError(f"{argument!r} must {rule}, but is {value!r}.")
-    return float(value)
-
-
-def check_count(argument: str, value: Any, least: int) -> int:
-    """A whole number of at least ``least``; True and False are no numbers."""
-    if isinstance(value, bool | np.bool_) or not isinstance(value, Integral) or value < least:
-        raise ValueError(f"{argument!r} must be a whole number of at least {least}, but is {value!r}.")
-    return int(value)
-
-
-def check_flag(argument: str, value: Any) -> bool:
-    """True or False, and nothing that only counts as one of them: the text "False" counts as True."""
-    if not isinstance(value, bool | np.bool_):
-        raise TypeError(f"{argument!r} must be True or False, but is {value!r}.")
-    return bool(value)
-
-
-def check_seed(value: Any, argument: str = "random_state") -> int | None:
-    """A seed: None for a fresh one, or a whole number."""
-    if value is None:
-        return None
-    whole = isinstance(value, Integral) and not isinstance(value, bool | np.bool_)
-    if not whole or value < 0:
-        raise ValueError(
-            f"{argument!r} must be a whole number that is not negative, or None for a fresh seed, but is {value!r}."
-        )
-    return int(value)
-
-
-def check_jobs(value: Any, argument: str = "n_jobs") -> int | None:
-    """Processes: None or a whole number; negative ones count from the number of processors, as in scikit-learn."""
-    whole = isinstance(value, Integral) and not isinstance(value, bool | np.bool_)
-    if value is not None and (not whole or value == 0):
-        raise ValueError(
-            f"{argument!r} must be None, a number of processes, or -1 for all processors, but is {value!r}."
-        )
-    return None if value is None else int(value)
-
-
-def positions_of(names: Sequence[str], known: Sequence[str], argument: str) -> Ints:
-    """Positions of group names among the known ones; ``argument`` is the one that an error names."""
-    if isinstance(names, str):
-        raise TypeError(f"{argument!r} must be a list of group names, but is the text {names!r}.")
-    if not isinstance(names, Iterable):
-        raise TypeError(f"{argument!r} must be a list of group names, but is {names!r}.")
-    names = list(names)
-    for name in names:
-        if name not in known:
-            raise ValueError(f"{argument!r} must name groups, but {name!r} is none. The groups are {list(known)}.")
-    if len(set(names)) < len(names):
-        raise ValueError(f"{argument!r} must name each group once, but has duplicates: {list(names)}.")
-    return np.array([list(known).index(name) for name in names], dtype=np.intp)
 
 
 def pack(sets: Bools) -> NDArray[np.uint64]:

@@ -9,7 +9,8 @@ from functools import partial
 import numpy as np
 from joblib import Parallel, delayed
 
-from .arrays import Floats, Ints, check_flag, units_of
+from .arguments import check_flag
+from .arrays import Floats, Ints, units_of
 from .data import Retrospective
 from .estimators.bounds import Bounds
 from .estimators.estimate import Outcome

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from numbers import Real
 from typing import Any
 
 import numpy as np
 import pandas as pd
 
-from .arrays import Floats, check_count
+from .arguments import check_count
+from .arrays import Floats
 from .estimators.final_scores import FinalScores
 from .plotting import axes_of
 
@@ -70,9 +72,10 @@ def calibration_of(scores: FinalScores, bins: Any, name: str, label: Any) -> Cal
 
 
 def _edges(bins: Any) -> Floats:
-    if isinstance(bins, Sequence | np.ndarray) and not isinstance(bins, str):
-        edges = np.asarray(bins, dtype=float)
-        if edges.ndim != 1 or len(edges) < 2 or not (np.diff(edges) > 0).all():
-            raise ValueError(f"'bins' must be a number of bins or their ends, ascending, but is {bins!r}.")
-        return edges
+    if isinstance(bins, Iterable) and not isinstance(bins, str | Mapping):
+        ends = list(bins)
+        numbers = all(isinstance(end, Real) and not isinstance(end, bool | np.bool_) for end in ends)
+        if not numbers or len(ends) < 2 or not (np.diff(ends) > 0).all():
+            raise ValueError(f"'bins' must be a number of bins or their ends, ascending, but is {ends!r}.")
+        return np.asarray(ends, dtype=float)
     return np.linspace(0.0, 1.0, check_count("bins", bins, 1) + 1)

@@ -5,14 +5,14 @@ from __future__ import annotations
 from typing import Any
 
 from .agents.policy import Policy, bind
-from .arrays import check_confidence
+from .arguments import check_confidence
 from .data import Retrospective
 from .diagnostics.implications import MissingnessCheck, advice_from, check_implications, implications
 from .diagnostics.sums import support_of
 from .diagnostics.support import Support
 from .missingness import MAR, MCAR, MNAR
 from .notices import HeavyWeightsWarning, SupportWarning, warn
-from .plan import Options, make_plan
+from .plan import Options, Silent, make_plan
 from .run import bind_propensities, views_of, walk_policies
 from .support import SupportThresholds
 from .walk import WalkOptions
@@ -68,7 +68,7 @@ def check_support(
         n_jobs=n_jobs,
         walk=walk,
     )
-    plan = make_plan(data, None, missingness, options)
+    plan = make_plan(data, Silent(), missingness, options)
     (walked,) = walk_policies(plan, {"policy": bind(policy, data.problem)}).values()
     views = views_of(plan, bind_propensities(plan, [walked]), walked)
     support = support_of(plan.data, walked.tables, views.search, views.semi, views.complete, views.undecided)
@@ -103,7 +103,7 @@ def check_missingness(data: Retrospective, missingness: MCAR | MAR | MNAR, *, le
         what nobody recorded they say nothing.
     """
     check_confidence(level, "level")
-    make_plan(data, None, missingness, Options())  # refuses what does not fit
+    make_plan(data, Silent(), missingness, Options())  # refuses what does not fit
     table = check_implications(data, implications(missingness.graph_on(data)))
     advice = advice_from(missingness, data, table[table["p_adjusted"] < level])
     return MissingnessCheck(repr(missingness), table, level, advice)

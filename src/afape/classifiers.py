@@ -12,7 +12,8 @@ from sklearn.calibration import CalibratedClassifierCV
 from sklearn.ensemble import RandomForestClassifier
 from sklearn.model_selection import GroupKFold
 
-from .arrays import Bools, Floats, Ints, check_flag, check_number, check_seed
+from .arguments import check_flag, check_number, check_seed
+from .arrays import Bools, Floats, Ints
 from .data import Retrospective
 from .notices import SeenRowsWarning, UnrecordedColumnWarning, warn
 

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from functools import cached_property
 from importlib import import_module
 from pathlib import Path
@@ -13,6 +14,7 @@ import numpy as np
 import pandas as pd
 
 from .agents.policy import Policy, bind
+from .arguments import check_choice, check_estimator
 from .classifiers import Classifier
 from .data import Retrospective
 from .estimators import Bounds, Estimate
@@ -21,12 +23,14 @@ from .estimators.joint import covariance_of, draws, paired_differences
 from .frontier import Frontier, frontier_of
 from .metrics import metrics_of
 from .missingness import MAR, MCAR, MNAR
+from .notices import AfapeWarning
 from .parts import Parts
+from .plain import plain_records
 from .plan import Options, check_sendable, make_plan
 from .plotting import axes_of
 from .price_plane import PricePlane, price_plane_of
 from .progress import Progress, check_progress
-from .result import Evaluation, NotEstimableError, plain_records
+from .result import Evaluation, NotEstimableError
 from .run import run
 from .support import SupportThresholds
 
@@ -64,9 +68,8 @@ class Comparison:
         Under a graph, a policy that wants nothing whose recording depends on groups with gaps has ``drl-semi`` where another
         has ``drl-semi-miss``; either name stands for both.
         """
-        targets = next(iter(self.evaluations.values())).targets
-        if target not in targets:
-            raise ValueError(f"'target' must be one of {list(targets)}, but is {target!r}.")
+        check_choice("target", target, next(iter(self.evaluations.values())).targets)
+        check_estimator(estimator)
         found = {
             name: e[own][target]
             for name, e in self.evaluations.items()
@@ -99,6 +102,10 @@ class Comparison:
             raise ValueError(f"None of {sound} was asked for; name one of {list(first.outcomes)}.")
         return (answered or here)[0]
 
+    def _named(self, estimator: Any) -> str:
+        """The estimator that the user names, or the best."""
+        return self.best_estimator if estimator is None else check_estimator(estimator)
+
     @property
     def _preferred(self) -> list[str]:
         """Estimators by which policies are compared, never one that is known to be biased; the preferred one first."""
@@ -115,7 +122,7 @@ class Comparison:
         difference and the interval is many standard errors wide. ``p_value`` is adjusted in the same way. Policies for which the
         estimator has no answer, or only bounds, are left out; ``a - b`` of the estimates bounds their differences.
         """
-        return paired_differences(self._points(estimator or self.best_estimator, target), self.confidence)
+        return paired_differences(self._points(self._named(estimator), target), self.confidence)
 
     def ranking(self, estimator: str | None = None, target: str = "total") -> pd.DataFrame:
         """Policies from cheap to dear, with the uncertainty of their rank.
@@ -125,7 +132,7 @@ class Comparison:
         it may be small although rank 1 is not excluded, just as a p-value of 0.05 excludes nothing at 99 %. ``verdict`` says
         in words what both mean. Policies for which the estimator has no answer, or only bounds, are left out.
         """
-        estimator = estimator or self.best_estimator
+        estimator = self._named(estimator)
         estimates = self._points(estimator, target)
         names = list(estimates)
         values = np.array([e.value for e in estimates.values()])
@@ -155,7 +162,7 @@ class Comparison:
 
     def _parts(self, estimator: str | None) -> dict[str, Parts]:
         """Parts of every policy for which the estimator has some that are no bounds."""
-        name = estimator or self.best_estimator
+        name = self._named(estimator)
         found: dict[str, Parts] = {}
         reasons = {}
         for policy, evaluation in self.evaluations.items():
@@ -174,7 +181,7 @@ class Comparison:
 
     def metrics(self, estimator: str | None = None) -> pd.DataFrame:
         """Metrics of every policy, see `Evaluation.metrics`; by `best_estimator` unless another is named."""
-        name = estimator or self.best_estimator
+        name = self._named(estimator)
         tables = [
             e.metrics(_own_name(e, name)).assign(policy=policy)
             for policy, e in self.evaluations.items()
@@ -249,10 +256,12 @@ class Comparison:
 
     def to_dict(self) -> dict[str, Any]:
         """Everything but the influence values, as plain numbers and text, ready for JSON."""
-        out: dict[str, Any] = {
-            "confidence": self.confidence,
-            "evaluations": {name: e.to_dict() for name, e in self.evaluations.items()},
-        }
+        evaluations = {name: e.to_dict() for name, e in self.evaluations.items()}
+        return {"confidence": self.confidence, "evaluations": evaluations, **self.standing()}
+
+    def standing(self) -> dict[str, Any]:
+        """Ranking and differences as plain numbers and text, or the reason why there are none."""
+        out: dict[str, Any] = {}
         try:
             out["estimator"] = self.best_estimator
             out["ranking"], out["differences"] = plain_records(self.ranking()), []
@@ -285,7 +294,7 @@ class Comparison:
         -------
         matplotlib Axes
         """
-        estimator = estimator or self.best_estimator
+        estimator = self._named(estimator)
         found = self.estimates(estimator, target)
         ends = {name: e.interval(self.confidence) for name, e in found.items()}
         order = sorted(found, key=lambda name: -sum(ends[name]))
@@ -352,6 +361,20 @@ def _own_name(evaluation: Evaluation, estimator: str) -> str:
     """What the estimator is called for this policy."""
     twin = _twin(estimator)
     return twin if estimator not in evaluation.outcomes and twin in evaluation.outcomes else estimator
+
+
+def check_settings(data: Any, classifier: Any, missingness: Any, settings: Mapping[str, Any]) -> None:
+    """Refuse, before any agent is trained, what `compare` would refuse after it.
+
+    ``settings`` are further arguments of `compare`, which a function passes on.
+    """
+    known = [*(f.name for f in fields(Options)), "progress"]
+    if odd := [name for name in settings if name not in known]:
+        raise TypeError(f"Further arguments must be those of afape.compare, {known}, but {odd[0]!r} is none of them.")
+    check_progress(settings.get("progress"))
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", AfapeWarning)  # compare gives them
+        make_plan(data, classifier, missingness, Options(**{k: v for k, v in settings.items() if k != "progress"}))
 
 
 def compare(

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from .agents.policy import Policy, bind
-from .arrays import check_confidence, check_jobs, check_seed
+from .arguments import check_confidence, check_jobs, check_seed
 from .bootstrap import Bootstrap
 from .classifiers import Classifier, check_classifier
 from .data import Retrospective

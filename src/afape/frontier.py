@@ -9,10 +9,12 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from .arguments import check_class
 from .arrays import Bools, Floats
 from .estimators import Estimate
 from .estimators.joint import covariance_of, draws
 from .parts import Parts
+from .plain import plain_records
 from .plotting import axes_of
 
 __all__ = ["Frontier", "frontier_of", "on_frontier"]
@@ -56,11 +58,7 @@ class Frontier:
 
     def to_dict(self) -> dict[str, Any]:
         """The table as plain numbers and text, ready for JSON."""
-        lines = [
-            {str(k): None if isinstance(v, float) and not np.isfinite(v) else v for k, v in line.items()}
-            for line in self.table.to_dict("records")
-        ]
-        return {"effect": self.effect, "confidence": self.confidence, "policies": lines}
+        return {"effect": self.effect, "confidence": self.confidence, "policies": plain_records(self.table)}
 
     def __repr__(self) -> str:
         return f"Cost of acquisition and share of cases {self.effect}\n{self.table.round(4).to_string(index=False)}"
@@ -87,9 +85,7 @@ def frontier_of(parts: Mapping[str, Parts], label: Any, confidence: float) -> Fr
     classes, n_groups = first.tariff.classes, len(first.tariff.groups)
     cells = np.eye(len(classes))
     if label is not None:
-        if label not in classes:
-            raise ValueError(f"'label' must be one of the classes {list(classes)}, but is {label!r}.")
-        cells = np.diag(np.eye(len(classes))[classes.index(label)])
+        cells = np.diag(np.eye(len(classes))[check_class("label", label, classes)])
     cost, found = {}, {}
     for name, part in parts.items():
         paid = np.concatenate([part.tariff.prices, np.zeros(len(classes) ** 2)])

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -11,8 +11,9 @@ import pandas as pd
 from scipy.special import ndtri
 
 from .agents import Policy
+from .arguments import check_count, check_number, check_seed
 from .classifiers import Classifier
-from .comparison import Comparison, compare
+from .comparison import Comparison, check_settings, compare
 from .data import Retrospective
 from .estimators import Estimate
 from .estimators.catalogue import ranked
@@ -20,8 +21,6 @@ from .missingness import MAR, MCAR, MNAR
 from .result import Evaluation
 
 __all__ = ["Optimisation", "optimize"]
-
-Trainer = Callable[[Retrospective], Policy]
 
 
 @dataclass(frozen=True, eq=False)
@@ -83,7 +82,7 @@ def optimize(
     parameters: Sequence[Any] | None = None,
     holdout: float = 0.3,
     n_splits: int = 3,
-    random_state: int = 0,
+    random_state: int | None = 0,
     **settings: Any,
 ) -> Optimisation:
     """Choose the policy of a family that is the cheapest by the recommended estimator of `compare`.
@@ -109,7 +108,7 @@ def optimize(
         Share of the rows that only the winner is judged on.
     n_splits : int
         Parts of the cross-validation, where members are trained.
-    random_state : int
+    random_state : int or None
         Seed of the splits, and of `compare`.
     **settings
         Further arguments of `compare`, such as ``estimators``, ``propensity`` or ``confidence``.
@@ -129,19 +128,16 @@ def optimize(
     >>> share.winner
     '0.0'
     """
-    members, names = _members(family, parameters)
     if not isinstance(data, Retrospective):
         raise TypeError(f"'data' must be an afape.Retrospective, not {type(data).__name__}.")
-    if isinstance(holdout, bool) or not isinstance(holdout, int | float) or not 0 < holdout < 1:
-        raise ValueError(
-            f"'holdout' must be a share strictly between 0 and 1, but is {holdout!r}. With 0.3, three rows in ten judge the "
-            "winner."
-        )
-    if isinstance(n_splits, bool) or not isinstance(n_splits, int | np.integer) or n_splits < 2:
-        raise ValueError(f"'n_splits' must be a whole number of at least 2, but is {n_splits!r}. Leave it at 3.")
+    check_number("holdout", holdout, "be a share strictly between 0 and 1", lambda share: 0 < share < 1)
+    check_count("n_splits", n_splits, 2)
     if not isinstance(missingness, MNAR):  # under a graph the policies decide which estimators apply
         settings.setdefault("estimators", _sound_and_quick())
-    settings |= {"missingness": missingness, "random_state": random_state}
+    settings |= {"random_state": check_seed(random_state)}
+    check_settings(data, classifier, missingness, settings)
+    settings |= {"missingness": missingness}
+    members, names = _members(family, parameters)
     choice, held = data.split([1 - holdout, holdout], random_state)
     trained = any(_is_trainer(member) for member in members.values())
     parts = _parts(choice, n_splits, random_state) if trained else [(choice, choice)]
@@ -165,8 +161,9 @@ def _members(family: Any, parameters: Any) -> tuple[dict[str, Any], dict[str, An
                 f"'family' must be callable where 'parameters' are given, but is {type(family).__name__}. Leave "
                 "'parameters' out, or pass a function of one parameter that returns a policy."
             )
-        if isinstance(parameters, str) or not isinstance(parameters, Sequence | np.ndarray):
+        if isinstance(parameters, str | Mapping) or not isinstance(parameters, Iterable):
             raise TypeError(f"'parameters' must be a list, but is {parameters!r}. Write [0.5, 1.0, 2.0], say.")
+        parameters = list(parameters)
         names = {str(p): p for p in parameters}
         if len(names) < len(parameters):
             raise ValueError(f"'parameters' must be different, but are {list(parameters)}. List each once.")
@@ -211,9 +208,9 @@ def _policy(member: Any, train: Retrospective, name: str) -> Policy:
     return policy  # type: ignore[no-any-return]
 
 
-def _parts(data: Retrospective, n_splits: int, random_state: int) -> list[tuple[Retrospective, Retrospective]]:
+def _parts(data: Retrospective, n_splits: int, random_state: int | None) -> list[tuple[Retrospective, Retrospective]]:
     """Rows to train on and rows to judge on, by turns."""
-    tests = data.split([1 / n_splits] * n_splits, random_state + 1)
+    tests = data.split([1 / n_splits] * n_splits, None if random_state is None else random_state + 1)
     return [(data.take(~np.isin(data.positions, test.positions)), test) for test in tests]
 
 

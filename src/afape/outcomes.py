@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
+from .arguments import check_number, numbers_per_row
 from .arrays import Bools, Floats, Ints
 
 __all__ = ["NO_OUTCOMES", "OwnOutcomes", "Scored", "brier", "check_outcomes", "log_loss", "score"]
@@ -51,14 +52,7 @@ NO_OUTCOMES = OwnOutcomes()
 
 
 def _checked(name: str, answer: ArrayLike, rows: Ints) -> Floats:
-    try:
-        found = np.asarray(answer, dtype=float)
-    except (TypeError, ValueError) as error:
-        raise ValueError(f"The outcome {name!r} must return one number per row, shape ({len(rows)},).") from error
-    if found.shape != (len(rows),):
-        raise ValueError(
-            f"The outcome {name!r} must return one number per row, shape ({len(rows)},), but returned {found.shape}."
-        )
+    found = numbers_per_row(answer, len(rows), f"The outcome {name!r} must return")
     bad = ~np.isfinite(found)
     if bad.any():
         raise ValueError(
@@ -167,6 +161,7 @@ def score(classifier: Any, label: int = 1) -> Scored:
 
     Calibration and the area under the ROC curve are about it; its mean is the mean predicted risk.
     """
-    if isinstance(label, bool) or not isinstance(label, int | np.integer) or label < 0:
-        raise ValueError(f"'label' must be the code of a class, a position in data.classes, but is {label!r}.")
+    check_number(
+        "label", label, "be the code of a class, a position in data.classes", lambda code: code in range(2**31)
+    )
     return Scored(classifier, _Column(int(label)), (0.0, 1.0), int(label))

@@ -15,6 +15,7 @@ from .arrays import Floats
 from .data import Problem, Retrospective
 from .estimators import TARGETS, Bounds, Estimate, LinearParts
 from .outcomes import OwnOutcomes
+from .plain import plain_records
 from .walk import PartColumns
 
 __all__ = ["PartSums", "Parts", "Tariff"]
@@ -286,11 +287,7 @@ class Parts:
 
     def to_dict(self) -> dict[str, Any]:
         """The table as plain numbers and text, ready for JSON."""
-        records = [
-            {k: None if isinstance(v, float) and not np.isfinite(v) else v for k, v in line.items()}
-            for line in self.table.to_dict("records")
-        ]
-        return {"estimator": self.estimator, "confidence": self.confidence, "parts": records}
+        return {"estimator": self.estimator, "confidence": self.confidence, "parts": plain_records(self.table)}
 
     def _repr_html_(self) -> str:
         return f"<p>Parts by {self.estimator}</p>{self.table.round(4).to_html(index=False, border=0)}"

@@ -11,18 +11,8 @@ import numpy as np
 from joblib.externals.loky.backend.reduction import dumps
 
 from .agents.policy import bind
-from .arrays import (
-    Bools,
-    Floats,
-    Ints,
-    check_confidence,
-    check_count,
-    check_flag,
-    check_jobs,
-    check_number,
-    check_seed,
-    units_of,
-)
+from .arguments import check_confidence, check_count, check_flag, check_jobs, check_number, check_seed
+from .arrays import Bools, Floats, Ints, units_of
 from .bootstrap import Bootstrap
 from .classifiers import Classifier, check_classifier
 from .data import Retrospective
@@ -133,9 +123,9 @@ class Silent:
 
 
 def make_plan(data: Any, classifier: Any, missingness: Any, options: Options) -> Plan:
-    """Check every argument; ``classifier`` may be None where no prediction is needed."""
+    """Check every argument; ``classifier`` is `Silent` where no prediction is needed."""
     _check_data(data)
-    levels, all_rows = levels_of(options.by, data), data
+    levels, all_rows = None if options.by is None else levels_of(options.by, data), data
     data = _check_missingness(missingness, data)
     levels = None if levels is None else levels.take(np.isin(all_rows.positions, data.positions))
     if options.acquisition_weight not in ("before", "after"):
@@ -150,7 +140,7 @@ def make_plan(data: Any, classifier: Any, missingness: Any, options: Options) ->
     values = _action_values(options.values)
     outcomes = check_outcomes(options.outcomes)
     bootstrap = _bootstrap(options.bootstrap, data)
-    judge: Classifier = Silent() if classifier is None else check_classifier(classifier, data)
+    judge = check_classifier(classifier, data)
     seeds = np.random.SeedSequence(options.random_state).spawn(5)
     fold_seed, walk_seed, bootstrap_seed, imputation_seed, component_seed = seeds
     fold, averaged = _folds(data, options, np.random.default_rng(fold_seed))
@@ -252,7 +242,7 @@ def _chosen(estimators: Any, possible: list[Choice]) -> list[Choice]:
         raise ValueError(f"'estimators' must be a non-empty list of names, but is {estimators!r}.")
     by_name = {choice.name: choice for choice in possible}
     for name in estimators:
-        if name not in by_name:
+        if not isinstance(name, str) or name not in by_name:
             raise ValueError(
                 f"'estimators' must be among {list(by_name)} under this assumption and propensity, but {name!r} is not."
             )

@@ -10,6 +10,8 @@ __all__ = ["axes_of"]
 def axes_of(ax: Any = None, size: tuple[float, float] = (6.0, 4.0)) -> Any:
     """The given axes, or those of a new figure."""
     if ax is not None:
+        if not hasattr(ax, "plot") or not hasattr(ax, "set_xlabel"):
+            raise TypeError(f"'ax' must be matplotlib Axes or None for a new figure, but is {type(ax).__name__}.")
         return ax
     try:
         from matplotlib import pyplot

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from numbers import Real
 from typing import Any
 
 import numpy as np
 import pandas as pd
 
-from .arrays import Floats, check_count
+from .arguments import check_count
+from .arrays import Floats
 from .estimators.joint import covariance_of, draws
 from .parts import Parts
 from .plotting import axes_of
@@ -150,8 +152,8 @@ def price_plane_of(parts: Mapping[str, Parts], prices: Any, points: int, confide
 def _axes(prices: Any, parts: Parts, points: int) -> dict[str, Floats]:
     if not isinstance(prices, Mapping) or not 1 <= len(prices) <= 2:
         raise ValueError(
-            "'prices' must map one or two groups to the range of their price, such as {'lactate': (0, 50)}; "
-            f"{ERRORS!r} stands for the cost of an error. It is {prices!r}."
+            f"'prices' must map one or two groups to the range of their price, but is {prices!r}. Write {{'lactate': (0, 50)}}, "
+            f"say; {ERRORS!r} stands for the cost of an error."
         )
     out = {}
     for name, limits in prices.items():
@@ -160,10 +162,10 @@ def _axes(prices: Any, parts: Parts, points: int) -> dict[str, Floats]:
                 f"'prices' must name groups that have a price, or {ERRORS!r}, but {name!r} is none. They are "
                 f"{list(parts.tariff.groups)}."
             )
-        try:
-            low, high = (float(limit) for limit in limits)
-        except (TypeError, ValueError) as error:
-            raise ValueError(f"'prices' must give {name!r} a range (least, largest), but has {limits!r}.") from error
+        ends = list(limits) if isinstance(limits, Iterable) else []
+        if len(ends) != 2 or not all(isinstance(end, Real) and not isinstance(end, bool | np.bool_) for end in ends):
+            raise ValueError(f"'prices' must give {name!r} a range (least, largest), but has {limits!r}.")
+        low, high = (float(end) for end in ends)
         if not (0 <= low < high < np.inf):
             raise ValueError(f"'prices' must give {name!r} a range with 0 <= least < largest, but has {limits!r}.")
         out[str(name)] = np.linspace(low, high, points)

@@ -12,10 +12,10 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from .arguments import check_choice, check_class, check_estimator
 from .calibration import Calibration, calibration_of
 from .data import Retrospective
 from .diagnostics.paths import NO_PATHS, Paths
-from .diagnostics.plain import plain_records
 from .diagnostics.support import Support
 from .diagnostics.words import percent
 from .estimators import TARGETS, Bounds, Choice, Estimate, Outcome
@@ -28,6 +28,7 @@ from .metrics import metric_table, metrics_of
 from .nuisance.fitted import Evidence
 from .outcomes import Scored
 from .parts import Parts, PartSums, Tariff
+from .plain import plain_records
 from .price_plane import PricePlane, price_plane_of
 from .walk import PartColumns
 
@@ -170,7 +171,7 @@ class Evaluation:
         estimator : str, optional
             Default: `best_estimator`.
         """
-        name = estimator or self.best_estimator
+        name = self.best_estimator if estimator is None else check_estimator(estimator)
         self[name]  # says why there is none
         sums = part_sums(self.outcomes[name])
         if sums.linear is None or self.tariff is None:
@@ -251,7 +252,7 @@ class Evaluation:
             tariff is None
             or self.weighted is None
             or (score is None and not made)
-            or (score is not None and score not in own)
+            or (score is not None and (not isinstance(score, str) or score not in own))
         ):
             raise ValueError(
                 "'score' must name an outcome that is a score, such as outcomes={'risk': afape.score(classifier)} in evaluate, "
@@ -260,9 +261,7 @@ class Evaluation:
         name = made[0] if score is None else score
         code = getattr(own[name], "label", None)
         if label is not None:
-            if label not in tariff.classes:
-                raise ValueError(f"'label' must be one of the classes {list(tariff.classes)}, but is {label!r}.")
-            code = tariff.classes.index(label)
+            code = check_class("label", label, tariff.classes)
         if code is None or code >= len(tariff.classes):
             raise ValueError(f"'label' must say which of the classes {list(tariff.classes)} {name!r} is the score of.")
         rows = self.weighted.data.identity
@@ -278,9 +277,10 @@ class Evaluation:
         """
         if not self.subgroups:
             raise ValueError("There are no subgroups: call evaluate with by=..., a recorded column or an array.")
-        if target not in self.targets:
-            raise ValueError(f"'target' must be one of {list(self.targets)}, but is {target!r}.")
-        name = estimator or self.best_estimator
+        check_choice("target", target, self.targets)
+        name = self.best_estimator if estimator is None else check_estimator(estimator)
+        if name not in self.outcomes:
+            self[name]  # says which there are
         found = {level: e[name][target] for level, e in self.subgroups.items() if name in e}
         points = {level: e for level, e in found.items() if not isinstance(e, Bounds) and np.isfinite(e.std_error)}
         return paired_differences(points, self.confidence, "subgroups", "subgroup")
@@ -291,6 +291,7 @@ class Evaluation:
         Where the imputation model is right both estimate the same cost, so that a difference beyond its error speaks against
         it. Where that error is more than twice the error of `mi`, the records can hardly check the model.
         """
+        check_choice("target", target, self.targets)
         names = [c.name for m in ranked() for c in self.choices if c.method is m and "propensity" in m.needs]
         sound = next((name for name in names if name in self and not isinstance(self[name][target], Bounds)), None)
         if "mi" not in self or sound is None:

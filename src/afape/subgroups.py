@@ -46,10 +46,8 @@ class Levels:
         return Levels(self.name, names, np.searchsorted(present, codes), missing)
 
 
-def levels_of(by: Any, data: Retrospective) -> Levels | None:
+def levels_of(by: Any, data: Retrospective) -> Levels:
     """Levels by the name of a recorded column, or by an array of one entry per row."""
-    if by is None:
-        return None
     if isinstance(by, str):
         return _of_column(by, data)
     try:

@@ -10,7 +10,7 @@ import numpy as np
 from .agents import SetWeights
 from .arrays import Bools, Floats, Ints, unique_sets
 from .classifiers import Classifier
-from .comparison import Comparison, compare
+from .comparison import Comparison, check_settings, compare
 from .data import Retrospective
 from .missingness import MAR, MCAR
 from .nuisance import LearnedPropensity, bind_propensity
@@ -43,6 +43,7 @@ def training_weights(
     callable
         ``weights(rows, sets)`` with rows (m,) of ``data`` and sets (m, G), giving (m,).
     """
+    _check_records("data", data)
     if not isinstance(missingness, MCAR | MAR):
         raise TypeError(
             f"'missingness' must be afape.MCAR() or afape.MAR(given=[...]), but is {missingness!r}. Under a graph a row's weight "
@@ -98,10 +99,35 @@ def compare_training(
     Comparison
         Of ``blocked``, ``all actions`` and ``weighted``; its ``differences()`` show what blocking did to training.
     """
+    _check_records("train", train)
+    _check_records("test", test)
+    blocked, unblocked, weighted = (_untrained(agent, targets) for targets in ("recorded", "all", "all"))
+    check_settings(test, classifier, missingness, settings)
     weights = training_weights(train, missingness)
     agents = {
-        "blocked": agent(targets="recorded").fit(train, classifier),
-        "all actions": agent(targets="all").fit(train, classifier),
-        "weighted": agent(targets="all").fit(train, classifier, weights),
+        "blocked": blocked.fit(train, classifier),
+        "all actions": unblocked.fit(train, classifier),
+        "weighted": weighted.fit(train, classifier, weights),
     }
     return compare(test, agents, classifier, missingness=missingness, **settings)
+
+
+def _untrained(agent: Any, targets: str) -> Any:
+    """An agent that is not trained yet."""
+    way = "Pass afape.agents.FittedQ, say, or functools.partial(FittedQ, max_states=1000)."
+    rule = "'agent' must make an untrained agent with a method fit when it is called as agent(targets='all')"
+    if not callable(agent):
+        raise TypeError(f"{rule}, but is {type(agent).__name__}. {way}")
+    try:
+        made = agent(targets=targets)
+    except TypeError as error:
+        raise TypeError(f"{rule}, but that gives: {error}. {way}") from error
+    if not callable(getattr(made, "fit", None)):
+        raise TypeError(f"{rule}, but makes {type(made).__name__}, which has none. {way}")
+    return made
+
+
+def _check_records(argument: str, data: Any) -> None:
+    """Refuse what are no records."""
+    if not isinstance(data, Retrospective):
+        raise TypeError(f"{argument!r} must be an afape.Retrospective, not {type(data).__name__}.")

@@ -190,11 +190,17 @@ def test_warns_of_rows_that_the_classifier_has_seen():
         (ClusterAgent(min_rows=True), "'min_rows' must be a whole number of at least 1, but is True"),
         (ClusterAgent(max_sets=0), "'max_sets' must be a whole number of at least 1, but is 0"),
         (ValueOfInformation(n_draws=0), "'n_draws' must be a whole number of at least 1, but is 0"),
-        (ValueOfInformation(random_state=-1), r"'random_state' must be None or a whole number from 0 .*, but is -1"),
-        (ClusterAgent(random_state="0"), r"'random_state' must be None or a whole number from 0 .*, but is '0'"),
+        (
+            ValueOfInformation(random_state=-1),
+            r"'random_state' must be a whole number that is not .*, but is -1",
+        ),
+        (
+            ClusterAgent(random_state="0"),
+            r"'random_state' must be a whole number that is not .*, but is '0'",
+        ),
         (
             CostSensitiveNaiveBayes(random_state=0.5),
-            r"'random_state' must be None or a whole number from 0 .*, but is 0.5",
+            r"'random_state' must be a whole number that is not .*, but is 0.5",
         ),
         (ValueOfInformation(min_leaf=-2), "'min_leaf' must be a whole number of at least 1, but is -2"),
     ],

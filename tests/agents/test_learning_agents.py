@@ -194,7 +194,7 @@ def _zero():
 
 
 ARGUMENTS = [
-    ({"epsilon": -0.1}, r"'epsilon' must lie in \[0, 1\], but is -0.1. Choose"),
+    ({"epsilon": -0.1}, r"'epsilon' must lie in \[0, 1\], but is -0.1"),
     ({"epsilon": 2}, r"'epsilon' must lie in"),
     ({"epsilon": "0"}, r"'epsilon' must lie in .*but is '0'"),
     ({"epsilon": float("nan")}, r"'epsilon' must .*nan"),
@@ -221,7 +221,7 @@ KNOBS = [
     ({"optimizer": "newton"}, ValueError, r"'optimizer' must be one of \['adam', .*but is 'newton'"),
     ({"learning_rate": 0}, ValueError, r"'learning_rate' must be a finite number above 0, but is 0"),
     *(
-        ({name: 0}, ValueError, rf"'{name}' must be a whole number of at least 1, but is 0. Raise")
+        ({name: 0}, ValueError, rf"'{name}' must be a whole number of at least 1, but is 0")
         for name in ("n_rounds", "n_episodes", "n_steps", "batch_size", "replay_size", "target_every")
     ),
     ({"n_steps": 2.5}, ValueError, r"'n_steps' must be a whole number of at least 1, but is 2.5"),

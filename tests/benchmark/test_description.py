@@ -17,7 +17,7 @@ def test_the_papers_experiments_are_described(name, quick):
 
 
 def test_unknown_names_list_the_known_ones():
-    with pytest.raises(UnknownExperimentError, match=r"'incone'.*synthetic-mar, .*income, or all.*mean 'income'"):
+    with pytest.raises(UnknownExperimentError, match=r"synthetic-mar, .*income, or all.*'incone'.*mean 'income'"):
         describe("incone")
 
 

@@ -83,6 +83,13 @@ def test_json_is_all_that_a_machine_gets(folder):
     assert said["support"]["all"]["unsupported"] == 0
 
 
+def test_a_report_leaves_out_what_was_not_asked_for(folder):
+    arguments = ["-p", "cells.toml", "--policy", "none", "--report", "short.html", "--json", *QUICK]
+    found = json.loads(run("evaluate", "cells.csv", *arguments).stdout)
+    assert "This was not asked" in (folder / "short.html").read_text()
+    assert "--no-sensitivity" in found["command"]
+
+
 def test_the_same_command_gives_the_same_numbers(folder):
     arguments = ["evaluate", "cells.csv", "-p", "cells.toml", "--policy", "random:0.5", "--json", *QUICK]
     first, second = (json.loads(run(*arguments).stdout) for _ in range(2))
@@ -97,30 +104,11 @@ def test_train_then_evaluate_on_rows_nobody_has_seen(folder):
     rest = pd.read_csv(folder / "tree.rest.csv")
     whole = pd.read_csv(folder / "cells.csv")
     assert len(rest) == round(0.4 * len(whole))
-    found = run(
-        "evaluate",
-        "tree.rest.csv",
-        "-p",
-        "cells.toml",
-        "--policy",
-        "tree.afape",
-        "--classifier",
-        "tree.classifier.afape",
-        *QUICK,
-    )
+    agent = ["-p", "cells.toml", "--policy", "tree.afape", "--classifier", "tree.classifier.afape", *QUICK]
+    found = run("evaluate", "tree.rest.csv", *agent)
     assert "came with the command" in found.output
     assert "trained on" not in found.stderr
-    found = run(
-        "evaluate",
-        "cells.csv",
-        "-p",
-        "cells.toml",
-        "--policy",
-        "tree.afape",
-        "--classifier",
-        "tree.classifier.afape",
-        *QUICK,
-    )
+    found = run("evaluate", "cells.csv", *agent)
     assert re.search(r"Warning: .*trained on", found.stderr)  # its own rows are among these
 
 

@@ -236,3 +236,11 @@ def test_an_indicator_of_what_is_always_recorded_is_no_indicator():
 class _Zero:
     def predict(self, values, acquired):
         return np.zeros(len(values), dtype=int)
+
+
+def test_nodes_of_a_graph_on_records_are_in_the_order_of_the_groups():
+    """Not in that of a set, which differs from one process to the next."""
+    frame = pd.DataFrame({"a": [1.0, 2.0], "b": [1.0, 3.0], "c": [None, 2.0], "d": [1.0, 2.0], "y": [0, 1]})
+    groups = {name: [name] for name in "dbca"}
+    data = afape.Retrospective(frame, afape.Problem(groups, {"c": 1.0}, "y", 1.0))
+    assert str(afape.MAR(given=["b"]).graph_on(data)) == "b -> R_c; d; c; a; y"

@@ -33,7 +33,7 @@ def test_propensity_arrays_are_the_function(parts):
 
 def test_propensity_arrays_are_checked(parts):
     short = afape.KnownPropensity.from_arrays(arrays_of(parts, x1=np.ones(3)))
-    with pytest.raises(ValueError, match=r"one value per row.*\('x1',\) has shape \(3,\)"):
+    with pytest.raises(ValueError, match=r"for \('x1',\) one number per row.*shape is \(3,\)"):
         run(parts, propensity=short)
     with pytest.raises(ValueError, match=r"must cover every set.*lack \['x1', 'x2'\]"):
         run(

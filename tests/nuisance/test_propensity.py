@@ -234,6 +234,7 @@ def test_correlated_recording_breaks_independence_but_not_the_default():
         data = shocked(1000, seed)
         for method, found in errors.items():
             with warnings.catch_warnings():
+                # The wrong product is what one of the two is here for; its mean weight is far from 1.
                 warnings.simplefilter("ignore", afape.NormalizerWarning)
                 result = afape.evaluate(
                     data, policy, Sign(), propensity=afape.LearnedPropensity(method=method), **options

@@ -76,49 +76,12 @@ def weighted_parts(world, row, label, recorded, weight):
 class ExactParts(ExactValues):
     """Q and V of the parts of a world, by enumeration."""
 
-    def q_parts(self, known, acquired, y):
-        """(G + 1, P): expected parts to go of each action, what it takes itself included."""
-        key = ("parts", known, acquired, y if self.label else None)
-        if key in self.memo:
-            return self.memo[key]
-        world = self.world
-        cells = self.cells(known, y)
-        mass = world.cell_mass[cells] / world.cell_mass[cells].sum()
-        out = np.zeros((world.n_groups + 1, n_parts(world)))
-        for i, m in zip(cells, mass, strict=True):
-            row = world.values(world.cell_levels[i])
-            out[-1] += m * stop_parts(world, row, world.cell_label[i], acquired)
-            for a in np.flatnonzero(~np.array(acquired)):
-                seen = tuple(world.cell_levels[i][g] if g == a else k for g, k in enumerate(known))
-                grown = tuple(bool(s) or g == a for g, s in enumerate(acquired))
-                out[a] += m * self.v_parts(seen, grown, world.cell_label[i])
-        for a in np.flatnonzero(~np.array(acquired)):
-            out[a] += take_parts(world, a)
-        self.memo[key] = out
-        return out
+    def __init__(self, world, label):
+        super().__init__(world, label)
+        self.width = n_parts(world)
 
-    def v_parts(self, known, acquired, y):
-        world = self.world
-        row = world.values(np.maximum(known, 0))
-        p = world.policy.of(world.seen(row, acquired), acquired)
-        wanted = p > 0
-        return p[wanted] @ self.q_parts(known, acquired, y)[wanted]
+    def stop(self, row, label, acquired):
+        return stop_parts(self.world, row, label, acquired)
 
-    def parts(self, values, acquired, labels):
-        states = zip(values, acquired, labels, strict=True)
-        return np.array([self.q_parts(self.known(v), tuple(bool(s) for s in a), y) for v, a, y in states])
-
-    def root_parts(self, values, labels):
-        world = self.world
-        free = tuple(bool(f) for f in ~world.costly)
-        out = []
-        for v, y in zip(values, labels, strict=True):
-            known = self.known(v)
-            cells = self.cells(known, y)
-            mass = world.cell_mass[cells] / world.cell_mass[cells].sum()
-            total = np.zeros(n_parts(world))
-            for i, m in zip(cells, mass, strict=True):
-                seen = tuple(world.cell_levels[i][g] if free[g] else k for g, k in enumerate(known))
-                total += m * self.v_parts(seen, free, world.cell_label[i])
-            out.append(total)
-        return np.array(out)
+    def take(self, group):
+        return take_parts(self.world, group)

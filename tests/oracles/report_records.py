@@ -1,5 +1,7 @@
 """Records that reports are made of."""
 
+import warnings
+
 import numpy as np
 import pandas as pd
 from sklearn.linear_model import LogisticRegression
@@ -34,3 +36,19 @@ def records(rows=900, seed=0, evil=False):
     )
     train, test = afape.Retrospective(frame, problem).split([0.3, 0.7], random_state=0)
     return afape.ImputedClassifier(LogisticRegression()).fit(train), test
+
+
+def bounded_comparison():
+    """Two policies, of which one wants lactate, which the records lack for the young."""
+    classifier, data = records(1500)
+    hidden = data.recorded.copy()
+    hidden[:, 2] &= data.values[:, 0] > -0.5
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", afape.SupportWarning)
+        return afape.compare(
+            data.hide(hidden),
+            {"all": afape.AcquireAll(), "none": afape.AcquireNone()},
+            classifier,
+            missingness=afape.MAR(given=["age"]),
+            estimators=["ipw-semi"],
+        )

@@ -364,6 +364,15 @@ class ExactValues:
         self.world, self.label, self.memo = world, label, {}
         columns = list(world.frame_columns)
         self.first = [columns.index(n) for n in world.group_columns]
+        self.width = 2
+
+    def stop(self, row, label, acquired):
+        """What a stop costs: nothing for groups, something for the label."""
+        return np.array([0.0, self.world.stop_cost(row, label, acquired)])
+
+    def take(self, group):
+        """What an acquisition costs."""
+        return np.array([self.world.prices[group], 0.0])
 
     def known(self, values):
         """Levels of the groups, -1 where not known."""
@@ -377,22 +386,23 @@ class ExactValues:
         return np.flatnonzero(match)
 
     def q(self, known, acquired, y):
-        """(G + 1, 2): expected costs to go of each action, its own price included."""
+        """(G + 1, width): expected costs to go of each action, its own price included."""
         key = (known, acquired, y if self.label else None)
         if key in self.memo:
             return self.memo[key]
         world = self.world
         cells = self.cells(known, y)
         mass = world.cell_mass[cells] / world.cell_mass[cells].sum()
-        out = np.zeros((world.n_groups + 1, 2))
+        out = np.zeros((world.n_groups + 1, self.width))
         for i, m in zip(cells, mass, strict=True):
             row = world.values(world.cell_levels[i])
-            out[-1, 1] += m * world.stop_cost(row, world.cell_label[i], acquired)
+            out[-1] += m * self.stop(row, world.cell_label[i], acquired)
             for a in np.flatnonzero(~np.array(acquired)):
                 seen = tuple(world.cell_levels[i][g] if g == a else k for g, k in enumerate(known))
                 grown = tuple(bool(s) or g == a for g, s in enumerate(acquired))
                 out[a] += m * self.v(seen, grown, world.cell_label[i])
-        out[:-1, 0] += np.where(acquired, 0.0, world.prices)
+        for a in np.flatnonzero(~np.array(acquired)):
+            out[a] += self.take(a)
         self.memo[key] = out
         return out
 
@@ -419,7 +429,7 @@ class ExactValues:
             known = self.known(v)
             cells = self.cells(known, y)
             mass = world.cell_mass[cells] / world.cell_mass[cells].sum()
-            total = np.zeros(2)
+            total = np.zeros(self.width)
             for i, m in zip(cells, mass, strict=True):
                 seen = tuple(world.cell_levels[i][g] if free[g] else k for g, k in enumerate(known))
                 total += m * self.v(seen, free, world.cell_label[i])

@@ -8,7 +8,7 @@ from html.parser import HTMLParser
 
 import numpy as np
 import pytest
-from report_records import EVIL, records
+from report_records import EVIL, bounded_comparison, records
 
 import afape
 from afape.report import summarize, write_report
@@ -127,18 +127,9 @@ def test_names_of_the_data_are_text(tmp_path):
 
 
 def test_a_policy_that_is_not_supported_has_bounds(tmp_path):
-    classifier, data = records(1500)
-    hidden = data.recorded.copy()
-    hidden[:, 2] &= data.values[:, 0] > -0.5  # no lactate for the young
+    found = bounded_comparison()
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", afape.SupportWarning)
-        found = afape.compare(
-            data.hide(hidden),
-            {"all": afape.AcquireAll(), "none": afape.AcquireNone()},
-            classifier,
-            missingness=afape.MAR(given=["age"]),
-            estimators=["ipw-semi"],
-        )
         found.to_html(tmp_path / "a.html")
         found["all"].to_html(tmp_path / "b.html", sensitivity=False)
     assert "only bounds" in (tmp_path / "a.html").read_text()

@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
 
+from ..arguments import check_choice, check_count
 from ..arrays import Bools, Floats, Ints
 from ..data import Problem
 from ..notices import StochasticMethodWarning, warn
 from .builtin import one_hot_actions
-from .checks import check_whole
 from .policy import Policy
 
 __all__ = ["classifier_from_afabench", "from_afabench"]
@@ -58,10 +58,21 @@ def from_afabench(
     asked = getattr(method, "act", None) or getattr(method, "select", None)
     if isinstance(method, type) or not callable(asked):
         raise TypeError(f"'method' must be an object with a method act or select, as in AFABench, not {method!r}.")
-    if repeated not in ("raise", "stop"):
-        raise ValueError(f"'repeated' must be 'raise' or 'stop', but is {repeated!r}.")
-    check_whole("n_draws", n_draws, 1)
-    return BenchPolicy(method, asked, selections, repeated == "stop", n_draws)
+    check_choice("repeated", repeated, ("raise", "stop"))
+    check_count("n_draws", n_draws, 1)
+    return BenchPolicy(method, asked, _listed(selections), repeated == "stop", n_draws)
+
+
+def _listed(selections: Any) -> list[str | int] | None:
+    """Groups of the selections as a list; whether there are such groups is checked where the problem is known."""
+    if selections is None:
+        return None
+    if isinstance(selections, str | bytes | Mapping) or not isinstance(selections, Iterable):
+        raise TypeError(f"'selections' must be a list of group names or indices, but is {selections!r}.")
+    found = list(selections)
+    if not found:
+        raise ValueError("'selections' must name at least one group, but is empty. Leave it out for one per group.")
+    return found
 
 
 class BenchPolicy:
@@ -109,7 +120,7 @@ class BenchPolicy:
         for chosen in self.selections:
             if isinstance(chosen, str) and chosen in names:
                 found.append(names.index(chosen))
-            elif isinstance(chosen, int | np.integer) and 0 <= chosen < n_groups:
+            elif isinstance(chosen, int | np.integer) and not isinstance(chosen, bool) and 0 <= chosen < n_groups:
                 found.append(int(chosen))
             else:
                 known = list(names) or f"the indices 0 to {n_groups - 1} (names after bind(problem))"

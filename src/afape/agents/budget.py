@@ -6,9 +6,9 @@ from typing import Any, Self
 
 import numpy as np
 
+from ..arguments import check_count
 from ..arrays import Bools, Floats
 from ..data import Problem
-from .checks import check_whole
 from .policy import Policy, bind, check_policy
 from .state import AgentState
 
@@ -27,7 +27,7 @@ class StepBudget:
     """
 
     def __init__(self, policy: Any, n_steps: int) -> None:
-        check_whole("n_steps", n_steps, 0)
+        check_count("n_steps", n_steps, 0)
         self.policy, self.n_steps = check_policy(policy), n_steps
 
     def bind(self, problem: Problem) -> Policy:

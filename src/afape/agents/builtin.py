@@ -8,7 +8,8 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from ..arrays import Bools, Floats, Ints, check_number
+from ..arguments import check_number
+from ..arrays import Bools, Floats, Ints
 from ..data import Problem
 from .policy import Policy
 from .state import AgentState

@@ -8,10 +8,10 @@ from typing import Any, Self
 import numpy as np
 from sklearn.cluster import KMeans
 
+from ..arguments import LARGEST_SEED, check_count, check_seed
 from ..arrays import Bools, Floats, Ints
 from ..classifiers import Classifier
 from ..data import Retrospective
-from .checks import check_seed, check_whole
 from .learned import Layout, LearnedAgent, stop_cost
 from .state import AgentState
 
@@ -62,10 +62,10 @@ class ClusterAgent(LearnedAgent):
         self.random_state = random_state
 
     def _check_arguments(self) -> None:
-        check_seed(self.random_state)
-        check_whole("n_clusters", self.n_clusters, 1)
-        check_whole("min_rows", self.min_rows, 1)
-        check_whole("max_sets", self.max_sets, 1)
+        check_seed(self.random_state, most=LARGEST_SEED)
+        check_count("n_clusters", self.n_clusters, 1)
+        check_count("min_rows", self.min_rows, 1)
+        check_count("max_sets", self.max_sets, 1)
 
     def _learn(self, data: Retrospective, classifier: Classifier) -> None:
         free = data.problem.free[data.column_group]

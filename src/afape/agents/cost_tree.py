@@ -8,10 +8,10 @@ from typing import Any, NamedTuple, Self
 import numpy as np
 from numpy.typing import NDArray
 
+from ..arguments import check_between, check_count
 from ..arrays import Bools, Floats, Ints
 from ..classifiers import Classifier
 from ..data import Retrospective
-from .checks import check_number, check_whole
 from .learned import Layout, LearnedAgent, stop_cost
 from .state import AgentState
 
@@ -61,9 +61,9 @@ class CostSensitiveTree(LearnedAgent):
         self.min_z = min_z
 
     def _check_arguments(self) -> None:
-        check_whole("max_depth", self.max_depth, 0)
-        check_whole("min_rows", self.min_rows, 1)
-        check_number("min_z", self.min_z, 0.0)
+        check_count("max_depth", self.max_depth, 0)
+        check_count("min_rows", self.min_rows, 1)
+        check_between("min_z", self.min_z, 0.0)
 
     def _learn(self, data: Retrospective, classifier: Classifier) -> None:
         grower = _Grower(data, classifier, self.max_depth, self.min_rows, self.min_z)

@@ -50,7 +50,7 @@ class Records:
     def __post_init__(self) -> None:
         if not isinstance(self.data, Retrospective):
             raise TypeError(f"'data' must be an afape.Retrospective, not {type(self.data).__name__}.")
-        if self.weights is not None and not callable(self.weights):
+        if self.weights is not None and (isinstance(self.weights, type) or not callable(self.weights)):
             raise TypeError(
                 f"'weights' must be a function of rows and sets, but is {type(self.weights).__name__}. Use "
                 "afape.training_weights(data, missingness)."

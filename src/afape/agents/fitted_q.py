@@ -10,10 +10,10 @@ import pandas as pd
 from sklearn.base import clone
 from sklearn.ensemble import HistGradientBoostingRegressor
 
+from ..arguments import check_count
 from ..arrays import Bools, Floats, Ints, every
 from ..classifiers import Classifier, column_means
 from ..data import Problem, Retrospective
-from .checks import check_whole
 from .episodes import Records
 from .greedy import check_groups, checked_states, epsilon_greedy, not_fitted
 from .state import AgentState
@@ -81,8 +81,8 @@ class FittedQ:
                 f"{regressor!r}. Leave it out for gradient boosting."
             )
         if n_iterations is not None:
-            check_whole("n_iterations", n_iterations, 1)
-        check_whole("max_states", max_states, 1)
+            check_count("n_iterations", n_iterations, 1)
+        check_count("max_states", max_states, 1)
         check_agent_arguments(epsilon, price_multiplier, targets, random_state)
         self.regressor, self.n_iterations, self.max_states = regressor, n_iterations, max_states
         self.epsilon, self.price_multiplier, self.targets = float(epsilon), float(price_multiplier), targets

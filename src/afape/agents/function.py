@@ -1,14 +1,15 @@
-"""A policy from a plain function of one row."""
+"""A policy from a plain function of one row, or of whole columns."""
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
-from difflib import get_close_matches
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from ..arguments import check_callable, check_texts, did_you_mean
 from ..arrays import Bools, Floats, Ints
 from ..data import Problem
 from .builtin import one_hot_actions
@@ -44,20 +45,38 @@ def from_function(function: Rule, columns: Sequence[str] | None = None) -> Funct
     array([[0., 1., 0.],
            [0., 0., 1.]])
     """
-    if not callable(function):
-        raise TypeError(f"'function' must be callable, but is {type(function).__name__}.")
     return FunctionPolicy(function, columns)
 
 
-class FunctionPolicy:
-    """What `from_function` returns; `bind` tells it the groups."""
+class _Bound(ABC):
+    """A function with the names of columns and groups."""
 
-    def __init__(self, function: Rule, columns: Sequence[str] | None = None) -> None:
-        self.function, self.columns = function, columns
+    def __init__(self, function: Callable[..., Any], reader: RowReader, name: str) -> None:
+        self.function, self.reader, self.name = function, reader, name
+
+    def columns(self, values: Floats) -> dict[str, NDArray[Any]]:
+        """Columns by name."""
+        return {name: self.reader.read(name, values) for name in self.reader.places}
+
+    @abstractmethod
+    def probabilities(self, values: Floats, acquired: Bools) -> Floats:
+        """What the function says, as probabilities."""
+
+
+class _Unbound:
+    """A policy that needs the problem, which `bind` tells it, to know the names of columns and groups."""
+
+    maker: ClassVar[str]
+    bound: ClassVar[type[_Bound]]
+
+    def __init__(self, function: Callable[..., Any], columns: Sequence[str] | None = None) -> None:
+        check_callable("function", function, "callable")
+        self.function = function
+        self.columns = None if columns is None else check_texts("columns", columns, "column names, data.columns")
 
     def bind(self, problem: Problem) -> Policy:
         """Find out which columns belong to which group."""
-        return _BoundFunction(self.function, RowReader(problem, self.columns), repr(self))
+        return self.bound(self.function, RowReader(problem, self.columns), repr(self))
 
     def probabilities(self, values: Floats, acquired: Bools) -> Floats:
         """Not before ``bind``: without a problem nobody knows the names of the columns."""
@@ -67,20 +86,17 @@ class FunctionPolicy:
         )
 
     def __repr__(self) -> str:
-        return f"from_function({getattr(self.function, '__name__', type(self.function).__name__)})"
+        return f"{self.maker}({getattr(self.function, '__name__', type(self.function).__name__)})"
 
 
-class _BoundFunction:
-    def __init__(self, function: Rule, reader: RowReader, name: str) -> None:
-        self.function, self.reader, self.name = function, reader, name
-
+class _BoundFunction(_Bound):
     def probabilities(self, values: Floats, acquired: Bools) -> Floats:
         values = np.asarray(values, dtype=float)
         self.reader.check_width(values)
         n_groups = acquired.shape[1]
         if not len(values):
             return np.zeros((0, n_groups + 1))
-        columns = {name: self.reader.read(name, values) for name in self.reader.places}
+        columns = self.columns(values)
         first, state = _distinct_states(values, acquired)
         action = np.array([self._ask({c: v[i] for c, v in columns.items()}, acquired[i]) for i in first], dtype=np.intp)
         return one_hot_actions(action[state], n_groups)
@@ -97,11 +113,9 @@ class _BoundFunction:
         if answer is None:
             return len(names)
         if answer not in names:
-            near = get_close_matches(str(answer), names, 1)
-            hint = f" Did you mean {near[0]!r}?" if near else ""
             raise ValueError(
-                f"The function of {self.name} must return a group or None, but returned {answer!r} for {known}.{hint} "
-                f"The groups are {list(names)}."
+                f"The function of {self.name} must return a group or None, but returned {answer!r} for {known}."
+                f"{did_you_mean(answer, names)} The groups are {list(names)}."
             )
         group = names.index(answer)
         if acquired[group]:
@@ -110,6 +124,13 @@ class _BoundFunction:
                 "Return None to stop."
             )
         return group
+
+
+class FunctionPolicy(_Unbound):
+    """What `from_function` returns; `bind` tells it the groups."""
+
+    maker = "from_function"
+    bound = _BoundFunction
 
 
 def _distinct_states(values: Floats, acquired: Bools) -> tuple[Ints, Ints]:
@@ -145,45 +166,17 @@ def from_columns(
     array([[0., 1., 0.],
            [0., 0., 1.]])
     """
-    if not callable(function):
-        raise TypeError(f"'function' must be callable, but is {type(function).__name__}.")
     return ColumnPolicy(function, columns)
 
 
-class ColumnPolicy:
-    """What `from_columns` returns; `bind` tells it the groups."""
-
-    def __init__(self, function: Callable[..., ArrayLike], columns: Sequence[str] | None = None) -> None:
-        self.function, self.columns = function, columns
-
-    def bind(self, problem: Problem) -> Policy:
-        """Find out which columns belong to which group."""
-        return _BoundColumns(self.function, RowReader(problem, self.columns), repr(self))
-
-    def probabilities(self, values: Floats, acquired: Bools) -> Floats:
-        """Not before ``bind``: without a problem nobody knows the names of the columns."""
-        raise RuntimeError(
-            f"{self!r} does not know the problem yet. afape.evaluate tells it; to ask it yourself, call "
-            "policy.bind(problem).probabilities(values, acquired)."
-        )
-
-    def __repr__(self) -> str:
-        return f"from_columns({getattr(self.function, '__name__', type(self.function).__name__)})"
-
-
-class _BoundColumns:
-    def __init__(self, function: Callable[..., ArrayLike], reader: RowReader, name: str) -> None:
-        self.function, self.reader, self.name = function, reader, name
-
+class _BoundColumns(_Bound):
     def probabilities(self, values: Floats, acquired: Bools) -> Floats:
         values = np.asarray(values, dtype=float)
         self.reader.check_width(values)
         n, n_groups = acquired.shape
         if not n:
             return np.zeros((0, n_groups + 1))
-        answer = np.asarray(
-            self.function({name: self.reader.read(name, values) for name in self.reader.places}), dtype=object
-        )
+        answer = np.asarray(self.function(self.columns(values)), dtype=object)
         if answer.shape != (n,):
             raise ValueError(
                 f"The function of {self.name} must return one name per row, shape ({n},), but returned shape {answer.shape}."
@@ -201,3 +194,10 @@ class _BoundColumns:
         rows = np.arange(n)
         again = np.column_stack([acquired, np.zeros(n, dtype=bool)])[rows, action]
         return one_hot_actions(np.where(again, n_groups, action), n_groups)
+
+
+class ColumnPolicy(_Unbound):
+    """What `from_columns` returns; `bind` tells it the groups."""
+
+    maker = "from_columns"
+    bound = _BoundColumns

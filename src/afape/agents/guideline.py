@@ -9,6 +9,7 @@ from typing import Any, NamedTuple, Self
 
 import numpy as np
 
+from ..arguments import check_file, check_texts
 from ..arrays import Bools, Floats, any_of, every
 from ..data import Problem
 from .builtin import one_hot_actions
@@ -71,13 +72,19 @@ class Guideline:
             raise TypeError(
                 f"'text' must be the rules as text, not {type(text).__name__}. Use Guideline.from_file(path)."
             )
-        self.text, self.columns = text, None if columns is None else list(columns)
+        self.text = text
+        self.columns = None if columns is None else check_texts("columns", columns, "column names, data.columns")
         self.branches = parse_guideline(text)
 
     @classmethod
     def from_file(cls, path: str | Path, columns: Sequence[str] | None = None) -> Self:
         """Read the rules from a text file (UTF-8)."""
-        return cls(Path(path).read_text(encoding="utf-8"), columns)
+        file = check_file("path", path, "a text file with the rules")
+        try:
+            text = file.read_text(encoding="utf-8")
+        except UnicodeDecodeError as error:
+            raise ValueError(f"'path' must be a text file in UTF-8, but {str(file)!r} is not: {error}.") from error
+        return cls(text, columns)
 
     def bind(self, problem: Problem) -> Policy:
         """Find groups and columns by name."""

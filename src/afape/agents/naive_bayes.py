@@ -7,10 +7,10 @@ from typing import Self
 import numpy as np
 from sklearn.tree import DecisionTreeClassifier
 
+from ..arguments import LARGEST_SEED, check_between, check_count, check_seed
 from ..arrays import Bools, Floats, Ints
 from ..classifiers import Classifier
 from ..data import Retrospective
-from .checks import check_number, check_seed, check_whole
 from .learned import Layout, LearnedAgent
 from .state import AgentState
 
@@ -61,10 +61,10 @@ class CostSensitiveNaiveBayes(LearnedAgent):
         self.random_state = random_state
 
     def _check_arguments(self) -> None:
-        check_seed(self.random_state)
-        check_whole("n_bins", self.n_bins, 2)
-        check_whole("min_leaf", self.min_leaf, 1)
-        check_number("smoothing", self.smoothing, 0.0)
+        check_seed(self.random_state, most=LARGEST_SEED)
+        check_count("n_bins", self.n_bins, 2)
+        check_count("min_leaf", self.min_leaf, 1)
+        check_between("smoothing", self.smoothing, 0.0)
         if self.smoothing == 0:
             raise ValueError(
                 "'smoothing' must be positive, but is 0: a value never met with a class would rule it out."

@@ -7,10 +7,10 @@ from typing import Any
 
 import numpy as np
 
+from ..arguments import check_between, check_flag
 from ..arrays import Bools, Floats, any_of
 from ..data import Problem
 from .builtin import one_hot_actions
-from .checks import check_number
 from .policy import Policy
 
 __all__ = ["SB3Policy", "from_sb3", "observation"]
@@ -42,9 +42,8 @@ def from_sb3(model: Any, *, deterministic: bool = False, epsilon: float = 0.0) -
             f"'model' must have a Q network or a distribution of actions, but {type(model).__name__} has neither. DQN, "
             "MaskablePPO, PPO and A2C do."
         )
-    if not isinstance(deterministic, bool):
-        raise TypeError(f"'deterministic' must be True or False, but is {deterministic!r}.")
-    check_number("epsilon", epsilon, 0.0, 1.0)
+    check_flag("deterministic", deterministic)
+    check_between("epsilon", epsilon, 0.0, 1.0)
     if epsilon and not hasattr(model, "q_net"):
         raise ValueError(f"'epsilon' must be 0 for {type(model).__name__}, which has probabilities of its own.")
     return SB3Policy(model, deterministic, float(epsilon))

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
-from numbers import Integral
 from typing import Any
 
+from ..arguments import LARGEST_SEED, check_between, check_choice, check_count
 from ..arrays import Bools, Floats, Ints
-from .checks import check_choice, check_number, check_whole
 
 __all__ = ["SetWeights", "Training", "check_agent_arguments"]
 
@@ -65,15 +64,15 @@ class Training:
         if isinstance(self.hidden, str) or not isinstance(self.hidden, Sequence) or not self.hidden:
             raise TypeError(f"'hidden' must be a list of layer sizes such as (16, 16), but is {self.hidden!r}.")
         for units in self.hidden:
-            check_whole("hidden", units, 1)
+            check_count("hidden", units, 1)
         object.__setattr__(self, "hidden", tuple(int(units) for units in self.hidden))
         check_choice("optimizer", self.optimizer, _OPTIMIZERS)
-        check_number("learning_rate", self.learning_rate, 0, above=True)
+        check_between("learning_rate", self.learning_rate, 0, above=True)
         for name in ("n_rounds", "n_episodes", "n_steps", "batch_size", "replay_size", "target_every"):
-            check_whole(name, getattr(self, name), 1)
+            check_count(name, getattr(self, name), 1)
         for name in ("explore_from", "explore_to", "explore_share"):
-            check_number(name, getattr(self, name), 0, 1)
-        check_whole("pretraining", self.pretraining, 0)
+            check_between(name, getattr(self, name), 0, 1)
+        check_count("pretraining", self.pretraining, 0)
         if self.replay_size < self.batch_size:
             raise ValueError(
                 f"'replay_size' must hold at least one batch of {self.batch_size}, but is {self.replay_size}. Raise it, or "
@@ -105,11 +104,7 @@ class Training:
 
 def check_agent_arguments(epsilon: Any, price_multiplier: Any, targets: Any, random_state: Any) -> None:
     """Refuse what no agent that learns action values can work with."""
-    check_number("epsilon", epsilon, 0, 1)
-    check_number("price_multiplier", price_multiplier, 0)
+    check_between("epsilon", epsilon, 0, 1)
+    check_between("price_multiplier", price_multiplier, 0)
     check_choice("targets", targets, _TARGETS)
-    if isinstance(random_state, bool) or not isinstance(random_state, Integral) or random_state < 0:
-        raise ValueError(
-            f"'random_state' must be a whole number of at least 0, but is {random_state!r}. Choose any such number; the "
-            "same one gives the same agent."
-        )
+    check_count("random_state", random_state, 0, LARGEST_SEED)

@@ -9,10 +9,10 @@ from sklearn.base import clone
 from sklearn.ensemble import HistGradientBoostingClassifier
 from sklearn.tree import DecisionTreeRegressor
 
+from ..arguments import LARGEST_SEED, check_count, check_seed
 from ..arrays import Bools, Floats, Ints
 from ..classifiers import Classifier, ask_classifier
 from ..data import Retrospective
-from .checks import check_seed, check_whole
 from .learned import Layout, LearnedAgent
 from .state import AgentState
 
@@ -67,9 +67,9 @@ class ValueOfInformation(LearnedAgent):
         self.random_state = random_state
 
     def _check_arguments(self) -> None:
-        check_seed(self.random_state)
-        check_whole("n_draws", self.n_draws, 1)
-        check_whole("min_leaf", self.min_leaf, 1)
+        check_seed(self.random_state, most=LARGEST_SEED)
+        check_count("n_draws", self.n_draws, 1)
+        check_count("min_leaf", self.min_leaf, 1)
         if self.estimator is not None and not hasattr(self.estimator, "predict_proba"):
             raise TypeError(
                 f"'estimator' must be a scikit-learn classifier with predict_proba, not {self.estimator!r}."

@@ -78,7 +78,7 @@ def make_agents(
         if not file.exists():
             folder.mkdir(parents=True, exist_ok=True)
             with warnings.catch_warnings():
-                warnings.simplefilter("ignore", SeenRowsWarning)
+                warnings.simplefilter("ignore", SeenRowsWarning)  # as the docstring says
                 save(agent(train, classifier), file, train.problem)
         out[name] = load(file, train.problem)
     return out

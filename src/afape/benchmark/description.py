@@ -10,6 +10,7 @@ from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
+from ..arguments import check_count, check_flag, check_path
 from ..data import Problem
 from .reading import DescriptionError, Section
 
@@ -140,7 +141,8 @@ class Description:
         return Problem(**self.problem)
 
     def reduced(self, draws: int) -> Description:
-        """The same with at most so many data sets of each size."""
+        """The same with at most so many data sets of each size; a spread needs two."""
+        check_count("draws", draws, 2)
         return replace(self, runs=tuple(replace(run, draws=min(run.draws, draws)) for run in self.runs))
 
     @property
@@ -153,11 +155,13 @@ class Description:
         return hashlib.sha256(json.dumps(said, sort_keys=True).encode()).hexdigest()[:16]
 
 
-def read_description(file: Path, *, quick: bool = False) -> Description:
+def read_description(file: str | Path, *, quick: bool = False) -> Description:
     """Read and check an experiment; ``quick`` takes the reduced sizes that it names.
 
     Every key is checked: a misspelt one is an error that names the section and its keys.
     """
+    file = check_path("file", file, "the path of a TOML file")
+    check_flag("quick", quick)
     try:
         said = tomllib.loads(file.read_text(encoding="utf-8"))
     except FileNotFoundError as error:

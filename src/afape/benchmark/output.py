@@ -14,6 +14,7 @@ from typing import Any
 
 import pandas as pd
 
+from ..files import draft_of
 from .description import Description
 
 __all__ = ["OtherExperimentError", "claim", "finish_manifest", "refuse_other", "require_packages", "write_tables"]
@@ -87,9 +88,8 @@ def finish_manifest(folder: Path, manifest: dict[str, Any], **more: Any) -> None
 
 
 def _write(file: Path, content: dict[str, Any]) -> None:
-    draft = file.with_suffix(".part")
-    draft.write_text(json.dumps(content, indent=2) + "\n")
-    draft.replace(file)
+    with draft_of(file) as draft:
+        draft.write_text(json.dumps(content, indent=2) + "\n")
 
 
 def _now() -> str:

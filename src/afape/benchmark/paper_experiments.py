@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from difflib import get_close_matches
 from importlib.resources import files
 from pathlib import Path
 
+from ..arguments import check_folder, did_you_mean
 from .claims import write_claims
-from .description import Description, read_description
+from .description import read_description
 from .output import refuse_other, require_packages
-from .runner import Finished, Settings, run_experiment
+from .runner import Finished, Settings, checked_settings, run_experiment
 from .world import load_table
 
 __all__ = ["EXPERIMENTS", "UnknownExperimentError", "describe", "reproduce"]
@@ -26,11 +26,10 @@ class UnknownExperimentError(ValueError):
 
 def describe(name: str) -> Path:
     """The TOML file that describes an experiment of the paper."""
-    if name not in EXPERIMENTS:
-        close = get_close_matches(str(name), EXPERIMENTS, 1)
-        hint = f" Did you mean {close[0]!r}?" if close else ""
+    if not isinstance(name, str) or name not in EXPERIMENTS:
+        hint = did_you_mean(name, EXPERIMENTS)
         raise UnknownExperimentError(
-            f"There is no experiment {name!r}. The experiments are {', '.join(EXPERIMENTS)}, or all.{hint}"
+            f"'name' must be one of {', '.join(EXPERIMENTS)}, or all, but there is no experiment {name!r}.{hint}"
         )
     return Path(str(files("afape.benchmark") / "paper" / f"{name}.toml"))
 
@@ -61,12 +60,12 @@ def reproduce(
     tell : callable, optional
         Told what is done, how much of it and of how much.
     """
-    names = EXPERIMENTS if name == "all" else (name,)
+    folder, settings = check_folder("folder", folder), checked_settings(settings, tell)
+    names = EXPERIMENTS if isinstance(name, str) and name == "all" else (name,)
     described = [read_description(describe(n), quick=quick) for n in names]
     if draws is not None:
-        described = [_reduced(d, draws) for d in described]
+        described = [d.reduced(draws) for d in described]
     places = [folder / n for n in names] if name == "all" else [folder]
-    settings = settings or Settings()
     for d, place in zip(described, places, strict=True):  # what stands in the way of one is told before any is run
         require_packages(d)
         refuse_other(place, d, settings.seed)
@@ -76,9 +75,3 @@ def reproduce(
     if name == "all":
         write_claims(done, folder)
     return done
-
-
-def _reduced(description: Description, draws: int) -> Description:
-    if draws < 2:
-        raise ValueError(f"'draws' must be at least 2, to measure a spread, but is {draws!r}.")
-    return description.reduced(draws)

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from difflib import get_close_matches
 from typing import Any
+
+from ..arguments import did_you_mean
 
 __all__ = ["DescriptionError", "Section"]
 
@@ -126,6 +127,6 @@ class Section:
         known = [*dict.fromkeys([*self.asked, *also])]
         for key in self.content:
             if key not in known:
-                close = get_close_matches(key, known, 1)
-                hint = f" Did you mean {close[0]!r}?" if close else ""
-                raise DescriptionError(f"{self} has no key {key!r}.{hint} Its keys are {sorted(known)}.")
+                raise DescriptionError(
+                    f"{self} has no key {key!r}.{did_you_mean(key, known)} Its keys are {sorted(known)}."
+                )

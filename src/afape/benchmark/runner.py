@@ -6,9 +6,11 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import pandas as pd
 
+from ..arguments import LARGEST_SEED, check_callable, check_count, check_folder, check_path
 from ..experiments.study import run_draws
 from .description import Description, Run
 from .drawing import DataSet
@@ -18,7 +20,7 @@ from .page import write_page
 from .summary import data_efficiency, summarise_results
 from .world import World, make_world
 
-__all__ = ["Finished", "Settings", "run_experiment"]
+__all__ = ["Finished", "Settings", "checked_settings", "run_experiment"]
 
 Tell = Callable[[str, int, int], None]
 
@@ -43,6 +45,23 @@ class Settings:
     jobs: int = 1
     data: Path | None = None
     command: str = ""
+
+    def __post_init__(self) -> None:
+        check_count("seed", self.seed, 0, LARGEST_SEED)
+        check_count("jobs", self.jobs, 1)
+        if self.data is not None:
+            object.__setattr__(self, "data", check_path("data", self.data, "the path of a file or folder"))
+        if not isinstance(self.command, str):
+            raise TypeError(f"'command' must be text, but is {self.command!r}.")
+
+
+def checked_settings(settings: Any, tell: Any) -> Settings:
+    """The settings asked for, or the default ones; also refuses what cannot be told of progress."""
+    if settings is not None and not isinstance(settings, Settings):
+        raise TypeError(f"'settings' must be an afape.benchmark.Settings or None, but is {settings!r}.")
+    if tell is not None:
+        check_callable("tell", tell, "a function of what is done, how much of it and of how much")
+    return Settings() if settings is None else settings
 
 
 @dataclass(frozen=True, eq=False)
@@ -75,7 +94,10 @@ def run_experiment(
     tell : callable, optional
         Told what is done, how much of it and of how much.
     """
-    settings, tell = settings or Settings(), tell or (lambda what, done, todo: None)
+    if not isinstance(description, Description):
+        raise TypeError(f"'description' must be what read_description returned, but is {description!r}.")
+    folder, settings = check_folder("folder", folder), checked_settings(settings, tell)
+    tell = tell or (lambda what, done, todo: None)
     require_packages(description)
     manifest = claim(folder, description, settings.seed, settings.command)
     began = time.perf_counter()

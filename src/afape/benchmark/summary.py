@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from ..arguments import check_choice, check_count
 from ..arrays import Floats
 from ..estimators.catalogue import METHODS
 from .drawing import COMPLETE
@@ -14,6 +15,7 @@ from .drawing import COMPLETE
 __all__ = ["KEYS", "data_efficiency", "summarise_results"]
 
 KEYS = ["run", "rows", "agent", "estimator", "target"]
+_COLUMNS = [*KEYS, "draw", "truth", "estimate", "std_error", "lower", "upper", "ess", "unsupported", "support"]
 _REPLICATES = 400
 
 
@@ -25,6 +27,7 @@ def summarise_results(results: pd.DataFrame) -> pd.DataFrame:
     units of its Monte Carlo error.
     ``covered`` counts data sets whose interval contains the truth J, of the ``intervals`` that have one.
     """
+    _check_results(results)
     lines = []
     results = _with_reference(results)
     for key, part in results.groupby(KEYS, sort=False):
@@ -63,6 +66,15 @@ def summarise_results(results: pd.DataFrame) -> pd.DataFrame:
     return pd.DataFrame(lines)
 
 
+def _check_results(results: Any) -> None:
+    if not isinstance(results, pd.DataFrame):
+        raise TypeError(f"'results' must be the table of an experiment's results, but is {type(results).__name__}.")
+    if absent := [column for column in _COLUMNS if column not in results.columns]:
+        raise ValueError(
+            f"'results' must have the columns {_COLUMNS}, but lacks {absent}. Read results.csv of an experiment's folder."
+        )
+
+
 def _steadier(error: Floats, paired: Floats) -> Floats:
     """Errors against the truth, or against the same rows without gaps: what varies less, for both have the same mean."""
     if len(error) < 2 or not np.isfinite(paired).all():
@@ -98,6 +110,10 @@ def data_efficiency(
     is beyond four Monte Carlo errors. ``lower`` and
     ``upper`` hold 95 % of bootstrap replicates over the data sets.
     """
+    _check_results(results)
+    check_choice("run", run, list(results["run"].unique()))
+    check_choice("target", target, list(results["target"].unique()))
+    check_count("seed", seed, 0)
     part = _with_reference(results[(results["run"] == run) & (results["target"] == target)])
     lines: list[dict[str, Any]] = []
     for agent, own in part.groupby("agent", sort=False):

@@ -17,6 +17,7 @@ from ..data import Retrospective
 from ..datasets import load_heloc, load_income
 from ..evaluation import true_cost
 from ..experiments.synthetic import synthetic_mar
+from ..files import draft_of
 from ..missingness import MAR, MNAR
 from ..simulation import BlockMechanism, GraphMechanism
 from ..walk import WalkOptions
@@ -187,7 +188,6 @@ def _truth(
         costs = true_cost(population, policy, classifier, walk=walk)
         out[name] = {target: estimate.value for target, estimate in costs.items()}
     file.parent.mkdir(parents=True, exist_ok=True)
-    draft = file.with_suffix(".part")
-    draft.write_text(json.dumps(out))
-    draft.replace(file)
+    with draft_of(file) as draft:
+        draft.write_text(json.dumps(out))
     return out

@@ -7,8 +7,7 @@ from typing import Annotated
 import typer
 
 from . import options
-from .judging import Asked, judge, print_costs
-from .screen import Screen
+from .judging import Asked, tell_costs
 from .specs import HELP
 
 __all__ = ["register"]
@@ -41,22 +40,8 @@ def compare(
 
     Example: afape compare records.csv --problem records.toml --policy none --policy all --policy lean=rules.txt --report out.html
     """
-    screen = Screen(as_json)
     asked = Asked(
-        data,
-        problem,
-        tuple(policy),
-        classifier,
-        train_share,
-        estimators,
-        report,
-        bootstrap,
-        confidence,
-        seed,
-        jobs,
-        sensitivity,
+        data, problem, tuple(policy), classifier, train_share, estimators, report, bootstrap, confidence, seed, jobs, sensitivity,
         allow_pickle,
-    )
-    found = judge(asked, screen)
-    print_costs(screen, found, asked)
-    screen.json(found.to_dict(asked, screen))
+    )  # fmt: skip
+    tell_costs(asked, as_json)

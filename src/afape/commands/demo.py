@@ -52,7 +52,7 @@ def demo(
         write_report(found.comparison, report, notes=[note], details={"command": command, "seed": seed})
     _print(screen, table, found.words)
     screen.say(f"\nReport: {report}")
-    from ..result import plain_records
+    from ..plain import plain_records
 
     screen.json({"command": command, "table": plain_records(table), "report": str(report)})
 

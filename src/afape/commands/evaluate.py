@@ -7,8 +7,7 @@ from typing import Annotated
 import typer
 
 from . import options
-from .judging import Asked, judge, print_costs
-from .screen import Screen
+from .judging import Asked, tell_costs
 from .specs import HELP
 
 __all__ = ["register"]
@@ -39,22 +38,8 @@ def evaluate(
 
     Example: afape evaluate records.csv --problem records.toml --policy fixed:cbc,lactate --report out.html
     """
-    screen = Screen(as_json)
     asked = Asked(
-        data,
-        problem,
-        (policy,),
-        classifier,
-        train_share,
-        estimators,
-        report,
-        bootstrap,
-        confidence,
-        seed,
-        jobs,
-        sensitivity,
+        data, problem, (policy,), classifier, train_share, estimators, report, bootstrap, confidence, seed, jobs, sensitivity,
         allow_pickle,
-    )
-    found = judge(asked, screen)
-    print_costs(screen, found, asked)
-    screen.json(found.to_dict(asked, screen))
+    )  # fmt: skip
+    tell_costs(asked, as_json)

@@ -7,8 +7,9 @@ from typing import Annotated
 
 import typer
 
+from ..files import draft_of
 from . import options
-from .screen import Screen, UserError, check_writable, write_whole
+from .screen import Screen, UserError, check_writable
 
 __all__ = ["register"]
 
@@ -45,7 +46,8 @@ def init(
         from ..problem_file import draft_problem, read_table
 
         text = draft_problem(read_table(data), label, data.name)
-        write_whole(target, text)
+        with draft_of(target) as draft:
+            draft.write_text(text, encoding="utf-8")
     edits = sum("EDIT" in line for line in text.splitlines()) - 1
     screen.say(f"Drafted {target}: {edits} lines are marked EDIT.")
     screen.say(f"Next: edit it, then  afape check {data} --problem {target}")

@@ -14,11 +14,10 @@ if TYPE_CHECKING:
     from ..problem_file import ProblemFile
     from ..sensitivity_analysis import Sensitivity
 
-__all__ = ["Asked", "Judged", "judge", "print_costs"]
+__all__ = ["Asked", "Judged", "tell_costs"]
 
 _QUICK = ("imp-mean", "blocking", "cc", "ipw-miss", "ipw-semi", "dm-semi", "drl-semi", "eff-semi")
 _MANY_VALUES = 500_000  # rows times columns, beyond which eff-semi takes more than about a minute
-_LAMBDAS = (1.0, 1.1, 1.25, 1.5, 2.0, 3.0)
 
 
 @dataclass(frozen=True)
@@ -52,6 +51,7 @@ class Asked:
         parts += ["--estimators", self.estimators] if self.estimators else []
         parts += ["--bootstrap", str(self.bootstrap)] if self.bootstrap else []
         parts += ["--confidence", f"{self.confidence:g}", "--seed", str(self.seed)]
+        parts += [] if self.sensitivity else ["--no-sensitivity"]
         parts += ["--allow-pickle"] if self.allow_pickle else []
         parts += ["--report", str(self.report)] if self.report else []
         return shlex.join(parts)
@@ -78,7 +78,15 @@ class Judged:
         }
 
 
-def judge(asked: Asked, screen: Screen) -> Judged:
+def tell_costs(asked: Asked, as_json: bool) -> None:
+    """Judge, and print for people or for machines."""
+    screen = Screen(as_json)
+    found = _judge(asked, screen)
+    _print_costs(screen, found, asked)
+    screen.json(found.to_dict(asked, screen))
+
+
+def _judge(asked: Asked, screen: Screen) -> Judged:
     """Read, train what has to be trained, compare, and write the report."""
     with screen.work() as tell:
         tell("reading the table", 0, 0)
@@ -109,7 +117,7 @@ def judge(asked: Asked, screen: Screen) -> Judged:
             n_jobs=asked.jobs,
             progress=lambda done, todo: tell("evaluating", done, todo),
         )
-        strength = _sensitivity(asked, policies, who, said, tell) if asked.sensitivity and asked.report else None
+        strength = _sensitivity(comparison, tell) if asked.sensitivity and asked.report else None
         found = Judged(comparison, said, " ".join(t for t in (who.words, left_out) if t), strength)
         if asked.report is not None:
             tell("writing the report", 0, 0)
@@ -131,26 +139,12 @@ def _estimators(text: str | None, missingness: Any, data: Retrospective) -> tupl
     return [name for name in _QUICK if name != "eff-semi"], words
 
 
-def _sensitivity(asked: Asked, policies: dict[str, Any], who: Any, said: ProblemFile, tell: Any) -> Sensitivity | None:
-    """Bounds for unmeasured reasons; a single policy is set beside acquiring nothing."""
-    from ..agents import AcquireNone
-    from ..sensitivity_analysis import sensitivity
+def _sensitivity(comparison: Comparison, tell: Any) -> Sensitivity | None:
+    """Bounds for unmeasured reasons, or a warning that says why there are none."""
+    from ..report.strength import asked_strength
 
-    beside = dict(policies)
-    if len(beside) == 1 and not any(isinstance(p, AcquireNone) for p in beside.values()):
-        beside["acquire nothing"] = AcquireNone()
     try:
-        return sensitivity(
-            who.data,
-            beside,
-            who.classifier,
-            missingness=said.missingness,
-            lambdas=_LAMBDAS,
-            bootstrap=0,
-            confidence=asked.confidence,
-            random_state=asked.seed,
-            progress=lambda done, todo: tell("asking about unmeasured reasons", done, todo),
-        )
+        return asked_strength(comparison, lambda done, todo: tell("asking about unmeasured reasons", done, todo))
     except ValueError as error:  # not every graph allows it; the report says so
         from ..notices import AfapeWarning, warn
 
@@ -169,10 +163,11 @@ def _write(asked: Asked, found: Judged, screen: Screen) -> None:
             0,
             "Prices and costs are placeholders that `afape init` made up: edit the problem file before you use the numbers.",
         )
-    write_report(found.comparison, asked.report, sensitivity=found.sensitivity, notes=notes, details=details)
+    strength = False if found.sensitivity is None else found.sensitivity  # None would ask once more
+    write_report(found.comparison, asked.report, sensitivity=strength, notes=notes, details=details)
 
 
-def print_costs(screen: Screen, found: Judged, asked: Asked) -> None:
+def _print_costs(screen: Screen, found: Judged, asked: Asked) -> None:
     """The answer, for people at a terminal."""
     from rich.markup import escape
     from rich.table import Table

@@ -10,20 +10,28 @@ from .screen import UserError
 from .specs import TRAINED, classifier_from
 
 if TYPE_CHECKING:
+    import pandas as pd
+
     from ..data import Retrospective
     from ..problem_file import ProblemFile
 
-__all__ = ["Judge", "classifier_for", "read_records", "untrained"]
+__all__ = ["Judge", "classifier_for", "read_files", "read_records", "untrained"]
 
 
 def read_records(data: Path, problem: Path) -> tuple[ProblemFile, Retrospective]:
     """The problem file, and the table as its records."""
+    said, frame = read_files(data, problem)
+    return said, said.records(frame)
+
+
+def read_files(data: Path, problem: Path) -> tuple[ProblemFile, pd.DataFrame]:
+    """The problem file, and the table as it is."""
     from ..problem_file import read_problem, read_table
 
     if data.suffix.lower() == ".toml" and problem.suffix.lower() != ".toml":
         raise UserError(f"DATA is {str(data)!r} and --problem is {str(problem)!r}: they seem to be exchanged.")
     said = read_problem(problem)
-    return said, said.records(read_table(data, said.blanks))
+    return said, read_table(data, said.blanks)
 
 
 @dataclass(frozen=True, eq=False)

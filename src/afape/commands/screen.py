@@ -8,7 +8,7 @@ import sys
 import tempfile
 import warnings
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -24,7 +24,7 @@ from rich.progress import (
     TimeRemainingColumn,
 )
 
-__all__ = ["BAD_INPUT", "DOUBTFUL", "INTERRUPTED", "Screen", "UserError", "check_writable", "write_whole"]
+__all__ = ["BAD_INPUT", "DOUBTFUL", "INTERRUPTED", "Screen", "UserError", "check_writable"]
 
 DOUBTFUL, BAD_INPUT, INTERRUPTED = 1, 2, 130
 
@@ -67,7 +67,9 @@ class Screen:
     def json(self, content: dict[str, Any]) -> None:
         """The result, for machines."""
         if self.as_json:
-            sys.stdout.write(json.dumps(content, indent=1, default=_plain, allow_nan=False) + "\n")
+            from ..plain import plain_value
+
+            sys.stdout.write(json.dumps(content, indent=1, default=plain_value, allow_nan=False) + "\n")
 
     @contextmanager
     def work(self) -> Iterator[Tell]:
@@ -129,12 +131,6 @@ def _users_line(error: BaseException) -> str:
     return found
 
 
-def _plain(value: Any) -> Any:
-    """Numbers of numpy, and text for the rest."""
-    item = getattr(value, "item", None)
-    return item() if callable(item) else str(value)
-
-
 def check_writable(path: Path | None, ending: str | None = None, option: str = "--report") -> None:
     """Refuse an output path before the work, not after it."""
     if path is None:
@@ -154,14 +150,3 @@ def check_writable(path: Path | None, ending: str | None = None, option: str = "
                 pass
     except OSError as error:
         raise UserError(f"{option} {str(path)!r} cannot be written: {error.strerror}.") from error
-
-
-def write_whole(path: Path, content: str) -> None:
-    """Write a text file that appears whole or not at all."""
-    draft = path.with_name(f".{path.name}.{os.getpid()}")
-    try:
-        draft.write_text(content, encoding="utf-8")
-        draft.replace(path)
-    finally:
-        with suppress(FileNotFoundError):
-            draft.unlink()

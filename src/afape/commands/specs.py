@@ -116,7 +116,7 @@ def _from_file(path: Path, data: Retrospective, allow_pickle: bool) -> Any:
         return Guideline.from_file(path, data.columns)
     except GuidelineError as error:
         raise UserError(f"{path.name}: {error}") from error
-    except UnicodeDecodeError:
+    except ValueError:
         raise UserError(f"{str(path)!r} is neither a saved agent nor a guideline in plain text.") from None
 
 

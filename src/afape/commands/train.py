@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from ..files import draft_of
 from . import options
 from .screen import Screen, UserError, check_writable
 
@@ -56,12 +57,12 @@ def train(
     with screen.work() as tell:
         tell("reading the table", 0, 0)
         _check(agent, path, judge, rest)
-        from ..problem_file import read_table
         from ..storage import save
-        from .records import read_records
+        from .records import read_files
         from .specs import TRAINED, classifier_from
 
-        said, records = read_records(data, problem)
+        said, frame = read_files(data, problem)
+        records = said.records(frame)
         kind = classifier or TRAINED[0]
         for_classifier, for_agent, kept = records.split([0.3, 0.3, 0.4], random_state=seed)
         tell("training the classifier", 0, 0)
@@ -75,7 +76,7 @@ def train(
         tell(f"training {agent}", 0, 0)
         learned = _agent(agent, seed).fit(for_agent, model)
         save(learned, path, records.problem)
-        _write_rows(read_table(data, said.blanks), kept, rest)
+        _write_rows(frame, kept, rest)
     files = {"agent": str(path), "classifier": str(judge), "rest": str(rest)}
     screen.say(f"Trained {AGENTS[agent]} on {len(for_agent):,} rows: {path}")
     screen.say(f"Its classifier: {judge}. Rows that neither has seen ({len(kept):,}): {rest}")
@@ -107,12 +108,8 @@ def _agent(name: str, seed: int) -> Any:
 def _write_rows(frame: Any, kept: Retrospective, path: Path) -> None:
     """The rows that were kept, in the format of the data; they appear whole or not at all."""
     rows = frame.iloc[kept.positions]
-    draft = path.with_name(f".{path.name}")
-    try:
+    with draft_of(path) as draft:
         if path.suffix in (".parquet", ".pq"):
             rows.to_parquet(draft, index=False)
         else:
             rows.to_csv(draft, index=False, sep="\t" if path.suffix in (".tsv", ".txt") else ",")
-        draft.replace(path)
-    finally:
-        draft.unlink(missing_ok=True)

@@ -11,7 +11,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from ..arrays import Bools, Floats, Ints, positions_of
+from ..arguments import positions_of
+from ..arrays import Bools, Floats, Ints
 
 __all__ = ["Problem"]
 

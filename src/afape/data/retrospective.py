@@ -12,7 +12,8 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from ..arrays import Bools, Floats, Ints, check_seed, every, units_of
+from ..arguments import check_seed
+from ..arrays import Bools, Floats, Ints, every, units_of
 from ..notices import PartialGroupWarning, warn
 from .encoding import declared_levels, encode_column, encode_labels, plain_values
 from .problem import Problem, column_name

@@ -6,6 +6,7 @@ import os
 
 import pandas as pd
 
+from ..arguments import check_choice
 from .public import PublicTable, read_public
 
 __all__ = ["HELOC", "load_heloc"]
@@ -66,9 +67,8 @@ def load_heloc(
     The file is recognised by its shape, its labels and the sums of three columns; another one, or a part of it, is refused.
     von Kleist et al. (2023) state 35,562 rows for Heloc; the public file has 10,459.
     """
-    for argument, value, allowed in (("codes", codes, tuple(_CODES)), ("empty_rows", empty_rows, _EMPTY)):
-        if value not in allowed:
-            raise ValueError(f"{argument!r} must be one of {list(allowed)}, but is {value!r}.")
+    check_choice("codes", codes, tuple(_CODES))
+    check_choice("empty_rows", empty_rows, _EMPTY)
     table = read_public(HELOC, path)
     features = table[list(_FEATURES)].astype(float)
     if empty_rows == "drop":

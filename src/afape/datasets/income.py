@@ -6,6 +6,7 @@ import os
 
 import pandas as pd
 
+from ..arguments import check_choice
 from .public import PublicTable, read_public
 
 __all__ = ["INCOME", "load_income"]
@@ -55,8 +56,7 @@ def load_income(path: str | os.PathLike[str] | None = None, *, unknown: str = "l
     -----
     The file is recognised by its shape, its labels and the sums of three columns; another one, or a part of it, is refused.
     """
-    if unknown not in _UNKNOWN:
-        raise ValueError(f"'unknown' must be one of {list(_UNKNOWN)}, but is {unknown!r}.")
+    check_choice("unknown", unknown, _UNKNOWN)
     table = read_public(INCOME, path).astype(dict.fromkeys(_NUMBERS, float))
     words = [c for c in _COLUMNS if c not in _NUMBERS]
     texts = table[words].astype(str).astype(object)

@@ -14,7 +14,7 @@ from ..arrays import Bools, Floats, every
 from ..data import Retrospective
 from ..missingness import MAR, MCAR, MNAR, MGraph
 from ..nuisance.propensity.logistic import fit_logistic, flexible_design, logistic_design, score_test
-from .plain import plain_records
+from ..plain import plain_records
 
 __all__ = [
     "Implication",

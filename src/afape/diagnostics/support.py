@@ -7,7 +7,7 @@ from typing import Any
 
 import pandas as pd
 
-from .plain import plain_records
+from ..plain import plain_records
 
 __all__ = [
     "BALANCE_COLUMNS",

@@ -8,7 +8,8 @@ from statistics import NormalDist
 
 import numpy as np
 
-from ..arrays import Floats, check_confidence
+from ..arguments import check_confidence
+from ..arrays import Floats
 from ..nuisance.fitted import Evidence
 from ..nuisance.weights import View
 from .estimate import Estimate, Outcome, limits_of_sum

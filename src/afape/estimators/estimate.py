@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 from scipy.special import stdtrit
 
-from ..arrays import Floats, Ints, check_confidence, cluster_sums, effective_size, standard_error
+from ..arguments import check_confidence
+from ..arrays import Floats, Ints, cluster_sums, effective_size, standard_error
 
 if TYPE_CHECKING:
     from ..walk import PartColumns

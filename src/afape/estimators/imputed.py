@@ -8,7 +8,8 @@ from dataclasses import dataclass, field
 import numpy as np
 from scipy.special import stdtrit
 
-from ..arrays import Floats, check_confidence, cluster_sums
+from ..arguments import check_confidence
+from ..arrays import Floats, cluster_sums
 from .estimate import Estimate
 
 __all__ = ["ANY_TABLES", "ImputedEstimate", "rubin_covariance"]

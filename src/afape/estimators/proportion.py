@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.special import expit, logit, stdtrit
 
-from ..arrays import check_confidence
+from ..arguments import check_confidence
 from .estimate import Estimate
 
 __all__ = ["Proportion", "logit_interval"]

@@ -55,8 +55,8 @@ def run_demo(
     policies = {name: policy for name, policy in synthetic_policies().items() if name != "Adaptive"}
     truths = {name: true_cost(complete, policy, classifier) for name, policy in policies.items()}
     with warnings.catch_warnings():
-        for told_below_the_table in (SupportWarning, HeavyWeightsWarning):
-            warnings.simplefilter("ignore", told_below_the_table)
+        for told in (SupportWarning, HeavyWeightsWarning):  # what they say stands below the demo's table
+            warnings.simplefilter("ignore", told)
         comparison = compare(
             data,
             policies,

@@ -6,8 +6,8 @@ from typing import Any
 
 import numpy as np
 
-from ..agents.checks import check_whole
 from ..agents.policy import ask_policy, bind
+from ..arguments import check_count
 from ..arrays import Floats
 from ..walk.ground import block
 from .vector import AcquisitionVectorEnv
@@ -33,7 +33,7 @@ def rollout(env: AcquisitionVectorEnv, policy: Any, n_episodes: int, random_stat
     random_state : int or None
         Seed of rows and actions.
     """
-    check_whole("n_episodes", n_episodes, 1)
+    check_count("n_episodes", n_episodes, 1)
     if not isinstance(env, AcquisitionVectorEnv):
         raise TypeError(f"'env' must be an afape.gym.AcquisitionVectorEnv, not {type(env).__name__}.")
     bound = bind(policy, env.episodes.data.problem)

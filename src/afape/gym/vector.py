@@ -9,7 +9,7 @@ from gymnasium.vector import AutoresetMode, VectorEnv
 from gymnasium.vector.utils import batch_space
 from numpy.typing import NDArray
 
-from ..agents.checks import check_whole
+from ..arguments import check_count
 from ..arrays import Bools, Floats
 from .environment import Observation, action_space, observation_space
 from .episodes import Episodes, checked_actions
@@ -37,7 +37,7 @@ class AcquisitionVectorEnv(VectorEnv[Observation, NDArray[np.int64], NDArray[Any
     }
 
     def __init__(self, data: Any = None, classifier: Any = None, num_envs: int = 1) -> None:
-        check_whole("num_envs", num_envs, 1)
+        check_count("num_envs", num_envs, 1)
         self.num_envs = int(num_envs)
         self.episodes = Episodes(data, classifier, self.num_envs)
         self.single_observation_space = observation_space(self.episodes)

@@ -7,13 +7,14 @@ from typing import Protocol
 
 import numpy as np
 
+from ..arguments import check_count
 from ..arrays import Floats, Ints
 from ..data import Retrospective
 from .blocks import Block, blocks_of
 from .linear import LinearModel
 from .trees import TreeModel
 
-__all__ = ["MODELS", "ChainedImputer", "check_count"]
+__all__ = ["MODELS", "ChainedImputer"]
 
 MODELS = ("trees", "linear", "matching")
 
@@ -93,10 +94,3 @@ class ChainedImputer:
 
     def __repr__(self) -> str:
         return f"ChainedImputer({self.model!r}, n_sweeps={self.n_sweeps}, min_leaf={self.min_leaf})"
-
-
-def check_count(name: str, value: int, least: int) -> int:
-    """Refuse what is not a whole number of at least ``least``."""
-    if isinstance(value, bool) or not isinstance(value, int | np.integer) or value < least:
-        raise ValueError(f"{name!r} must be a whole number of at least {least}, but is {value!r}.")
-    return int(value)

@@ -10,10 +10,11 @@ from typing import Any
 
 import numpy as np
 
+from ..arguments import check_count
 from ..arrays import Bools, Floats
 from ..data import Retrospective
 from .adapters import Imputer, as_imputer, categories_of
-from .chained import ChainedImputer, check_count
+from .chained import ChainedImputer
 
 __all__ = ["Imputations"]
 

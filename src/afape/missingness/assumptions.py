@@ -8,7 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from ..arrays import Bools, Floats, Ints, check_flag, every, positions_of
+from ..arguments import check_flag, positions_of
+from ..arrays import Bools, Floats, Ints, every
 from ..data import Retrospective
 from ..notices import DroppedRowsWarning, warn
 from .factors import Block, OddsBlock, OddsTerm, OddsWeight
@@ -310,7 +311,7 @@ def _with_gaps(data: Retrospective) -> list[str]:
 def _on_records(graph: MGraph, data: Retrospective) -> MGraph:
     """The graph over all groups of the problem, with indicators where the records have gaps."""
     problem = data.problem
-    nodes = {*problem.group_names, problem.label}
+    nodes = (*problem.group_names, problem.label)  # in this order, so that the same records give the same text
     if odd := [g for g in problem.group_names if g.startswith("R_")]:
         raise ValueError(f"In a graph 'R_' marks indicators, but {odd[0]!r} is a group. Rename it.")
     if unknown := [v for v in graph.variables if v not in nodes]:

@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from ..arguments import check_estimator
 from ..comparison import Comparison
 from ..estimators import Bounds
 from ..result import Evaluation
@@ -31,7 +32,7 @@ def costs(found: Comparison | Evaluation, estimator: str | None = None, ax: Any 
     matplotlib Axes
     """
     comparison = found if isinstance(found, Comparison) else Comparison({found.policy: found}, found.confidence)
-    estimator = estimator or comparison.best_estimator
+    estimator = comparison.best_estimator if estimator is None else check_estimator(estimator)
     totals = comparison.estimates(estimator, "total")
     parts = {t: comparison.estimates(estimator, t) for t in ("acquisition", "misclassification")}
     order = sorted(totals, key=lambda name: -sum(totals[name].interval(comparison.confidence)))

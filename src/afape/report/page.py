@@ -5,15 +5,16 @@ from __future__ import annotations
 import base64
 import hashlib
 import json
-import os
 from collections.abc import Mapping, Sequence
-from contextlib import suppress
 from importlib.resources import files
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
+from ..arguments import check_target, check_texts
 from ..comparison import Comparison
+from ..files import draft_of
+from ..plain import plain_value
 from ..result import Evaluation
 from ..sensitivity_analysis import Sensitivity
 from .drawn import drawn
@@ -56,15 +57,21 @@ def write_report(
         How it was made: command, files, seed.
     """
     require_report()
-    target = Path(path)
-    draft = target.with_name(f".{target.name}.{os.getpid()}")
-    draft.write_bytes(b"")  # an output path that cannot be written is told before the work
-    try:
+    target = check_target("path", path)
+    _check_content(sensitivity, notes, details)
+    with draft_of(target) as draft:
+        draft.write_bytes(b"")  # an output path that cannot be written is told before the work
         draft.write_text(render(found, sensitivity=sensitivity, notes=notes, details=details), encoding="utf-8")
-        draft.replace(target)
-    finally:
-        with suppress(FileNotFoundError):
-            draft.unlink()
+
+
+def _check_content(sensitivity: Any, notes: Any, details: Any) -> None:
+    if sensitivity is not None and not isinstance(sensitivity, Sensitivity | bool):
+        raise TypeError(
+            f"'sensitivity' must be what afape.sensitivity returned, None to ask, or False, but is {sensitivity!r}."
+        )
+    check_texts("notes", notes, "sentences")
+    if details is not None and not isinstance(details, Mapping):
+        raise TypeError(f"'details' must be a mapping from names to what is shown beside them, but is {details!r}.")
 
 
 def render(
@@ -119,13 +126,8 @@ def _part(name: str) -> str:
 
 def _json(content: Any) -> _Marked:
     """JSON inside a script element: nothing in it can end the element."""
-    text = json.dumps(content, allow_nan=False, default=_plain)
+    text = json.dumps(content, allow_nan=False, default=plain_value)
     return _Marked(text.replace("&", "\\u0026").replace("<", "\\u003c").replace(">", "\\u003e"))
-
-
-def _plain(value: Any) -> Any:
-    item = getattr(value, "item", None)
-    return item() if callable(item) else str(value)
 
 
 def _template() -> Any:

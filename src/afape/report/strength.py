@@ -9,7 +9,7 @@ import numpy as np
 
 from ..agents import AcquireNone
 from ..comparison import Comparison
-from ..result import plain_records
+from ..plain import plain_records
 from ..sensitivity_analysis import Sensitivity, sensitivity
 from .words import number
 

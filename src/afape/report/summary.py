@@ -15,7 +15,8 @@ from ..check import check_missingness
 from ..comparison import Comparison
 from ..data import Retrospective
 from ..estimators import TARGETS, Bounds
-from ..result import Evaluation, Origin, plain_records
+from ..plain import plain_records
+from ..result import Evaluation, Origin
 from ..sensitivity_analysis import Sensitivity
 from .answer import answer_of
 from .strength import is_repriced, strength_of
@@ -71,7 +72,7 @@ def summarize(
 
 def _standing(found: Comparison) -> dict[str, Any]:
     """Ranking and differences, or why there are none."""
-    said = found.to_dict()
+    said = found.standing()
     return {
         "ranking": said.get("ranking", []),
         "differences": said.get("differences", []),

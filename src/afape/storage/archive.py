@@ -34,8 +34,9 @@ def packed(thing: Any, problem: Any, unsafe: bool) -> bytes:
         state, kind = AgentState({}, models={"pickle": thing}), "pickle"
     else:
         raise StorageError(
-            f"{type(thing).__name__} cannot be stored without running code when it is loaded. Storable are the public agents "
-            "of afape.agents, Guideline (for rules as text) and ImputedClassifier. Pass unsafe=True to pickle it."
+            f"'thing' must be storable, but {type(thing).__name__} cannot be stored without running code when it is loaded. "
+            "Storable are the public agents of afape.agents, Guideline (for rules as text) and ImputedClassifier. Pass "
+            "unsafe=True to pickle it."
         )
     parts, models = {}, {}
     for i, (name, array) in enumerate(state.arrays.items()):

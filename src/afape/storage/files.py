@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import json
-import os
 import zipfile
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 from ..agents.policy import Policy
+from ..arguments import check_file, check_flag, check_target, check_texts
 from ..classifiers import Classifier
 from ..data import Problem
+from ..files import draft_of
 from .archive import Reader, packed
 from .problems import differences, problem_to_json
 from .refusal import StorageError
@@ -37,14 +38,10 @@ def save(thing: Policy | Classifier, path: str | Path, problem: Problem, *, unsa
     """
     if not isinstance(problem, Problem):
         raise TypeError(f"'problem' must be an afape.Problem, not {type(problem).__name__}.")
-    content = packed(thing, problem_to_json(problem), unsafe)
-    target = Path(path)
-    draft = target.with_name(f".{target.name}.{os.getpid()}")
-    try:
+    target = check_target("path", path)
+    content = packed(thing, problem_to_json(problem), check_flag("unsafe", unsafe))
+    with draft_of(target) as draft:
         draft.write_bytes(content)
-        draft.replace(target)
-    finally:
-        draft.unlink(missing_ok=True)
 
 
 def load(
@@ -73,8 +70,12 @@ def load(
     """
     if problem is not None and not isinstance(problem, Problem):
         raise TypeError(f"'problem' must be an afape.Problem or None, not {type(problem).__name__}.")
+    file = check_file("path", path, "a file that afape.save wrote")
+    trusted = check_texts("trusted", trusted, "names of types")
+    check_flag("check_versions", check_versions)
+    check_flag("unsafe", unsafe)
     try:
-        reader = Reader.opened(Path(path).read_bytes(), trusted, check_versions, unsafe)
+        reader = Reader.opened(file.read_bytes(), trusted, check_versions, unsafe)
     except (zipfile.BadZipFile, KeyError, json.JSONDecodeError, UnicodeDecodeError) as error:
         raise StorageError(f"{str(path)!r} is no file that afape.save wrote ({error}).") from error
     if problem is not None:

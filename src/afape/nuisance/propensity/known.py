@@ -7,7 +7,8 @@ from collections.abc import Callable, Mapping
 import numpy as np
 from numpy.typing import ArrayLike
 
-from ...arrays import Bools, Floats, Ints, any_of, check_flag, index_of, lines_of, unique_sets
+from ...arguments import check_flag, numbers_per_row
+from ...arrays import Bools, Floats, Ints, any_of, index_of, lines_of, unique_sets
 from ...data import Retrospective
 from ...support import SupportMap
 from .chain import Answer
@@ -70,14 +71,7 @@ class _PropensityArrays(KnownPropensity):
             names = (key,) if isinstance(key, str) else tuple(key)
             required = np.zeros(data.problem.n_groups, dtype=bool)
             required[data.problem.group_index(names, "arrays")] = True
-            try:
-                column = np.asarray(values, dtype=float)
-            except (TypeError, ValueError) as error:
-                raise ValueError(f"'arrays' must hold numbers, but those of {names} are none.") from error
-            if column.shape != (len(data),):
-                raise ValueError(
-                    f"'arrays' must have one value per row, shape ({len(data)},), but {names} has shape {column.shape}."
-                )
+            column = numbers_per_row(values, len(data), f"'arrays' must have for {names}")
             by_set[(required & ~data.always_recorded).tobytes()] = column
 
         def lookup(rows: Ints, required: Bools) -> Floats:

@@ -5,7 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, Protocol
 
-from ...arrays import Bools, Floats, Ints, check_flag, check_number
+from ...arguments import check_flag, check_number
+from ...arrays import Bools, Floats, Ints
 from ...support import SupportMap
 from .chain import Answer
 from .factor import FORMS
