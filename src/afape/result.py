@@ -82,7 +82,9 @@ class Evaluation:
         linear form, on rows not learned from), and its calibration on these rows: ``calibration_slope``, 1 where it is
         calibrated, and ``calibration_gap``, the largest difference of recorded share and mean probability in ten bins.
     subgroups : mapping
-        Level -> `Evaluation` of the rows of that level, where ``by`` was given.
+        Level -> `Evaluation` of the rows of that level, where ``by`` was given. Nuisances are learned from all rows. Of its
+        ``support``, rows (``n_rows``, ``sampled``) and weights (``estimators``: effective rows, mean and largest weights) are
+        those of the subgroup; sets, regions, balance, warnings and ``paths`` are those of all rows.
     paths : Paths
         Shares of runs by the sets of groups that they acquire, and by what they acquire next.
     """
