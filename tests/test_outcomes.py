@@ -1,5 +1,7 @@
 """Metrics, outcomes of one's own, scores, subgroups: by hand, and what is refused."""
 
+import warnings
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -187,6 +189,23 @@ def test_every_estimator_has_small_subgroups_or_a_reason():
     assert few.std_error > many.std_error
     assert len(result.subgroup_differences("drl-semi")) == 3
     assert result.subgroups["many"].reprice({"b": 1.0, "c": 1.0})["drl-semi"]["total"].value > 0
+
+
+@pytest.mark.parametrize("budget", [4096, 0])
+def test_weights_and_sampled_rows_of_a_subgroup_are_its_own(budget):
+    """Known propensities weigh the rows of a subgroup as they do alone; sets and regions are told of all rows."""
+    third = np.arange(300) % 3 == 0
+    known = afape.KnownPropensity(lambda values, required: 1 / (1.3 + 0.4 * required.sum(axis=1)))
+    options = {"estimators": ["ipw-semi"], "propensity": known, "walk": afape.WalkOptions(max_states=budget)}
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # these propensities are not those of the records
+        whole = evaluated(table_of(300), by=np.where(third, "x", "y"), **options)
+        alone = evaluated(table_of(300)[third].reset_index(drop=True), **options)
+    mine, shown = whole.subgroups["x"].support, ["ess", "ten_heaviest", "normalizer", "largest_weight"]
+    assert_allclose(mine.estimators[shown].astype(float), alone.support.estimators[shown].astype(float), rtol=1e-9)
+    assert (mine.n_rows, mine.sampled) == (100, 0 if budget else 100)
+    assert whole.support.sampled == (0 if budget else 300)
+    assert mine.sets.equals(whole.support.sets)
 
 
 def test_subgroups_by_a_recorded_column():

@@ -13,6 +13,8 @@ from worlds import WORLDS, ExactValues, World
 
 import afape
 from afape.frontier import on_frontier
+from afape.nuisance.values import ActionValues, Lessons
+from afape.walk import FREE, Ground, PartColumns, WalkTable, walk
 
 each_world = pytest.mark.parametrize("world", [*WORLDS[:3], *WORLDS[4:]], ids=lambda w: f"world{w.seed}")
 # Rows that enumerate a world are no sample of it.
@@ -144,19 +146,110 @@ def test_components_of_parts_equal_components_of_costs():
 # --- other prices ------------------------------------------------------------------------------------------------
 
 
-def test_other_prices_are_those_of_a_new_evaluation():
-    frame, other, wrong = table_of(), {"b": 5.0, "c": 0.5}, [[0.0, 3.0], [20.0, 1.0]]
-    names = ["imp-mean", "blocking", "cc", "ipw-miss", "mi", "ipw-semi"]
-    first = evaluated(frame, estimators=names, n_imputations=3).reprice(other, wrong)
-    second = evaluated(frame, other, wrong, estimators=names, n_imputations=3)
-    shown = ["estimate", "std_error", "lower", "upper", "degrees_of_freedom"]
-    assert_allclose(first.table[shown], second.table[shown], rtol=1e-8, atol=1e-10)
-    # Penalties and mixtures stay those of the first prices: close, not equal.
-    learned = ["dm-semi", "drl-semi", "eff-semi"]
-    first = evaluated(frame, estimators=learned).reprice(other, wrong)
-    second = evaluated(frame, other, wrong, estimators=learned)
-    for name in learned:
-        assert first[name]["total"].value == pytest.approx(second[name]["total"].value, rel=0.05)
+SHOWN = ["estimate", "std_error", "lower", "upper", "degrees_of_freedom"]
+OTHER = {"b": 5.0, "c": 0.5}
+WRONG = {2: [[0.0, 3.0], [20.0, 1.0]], 3: [[0.0, 3.0, 9.0], [20.0, 1.0, 0.5], [2.0, 30.0, 0.0]]}
+
+
+class Thirds:
+    """Predicts one of three labels by the sum of what it sees."""
+
+    classes_ = np.array([0, 1, 2])
+
+    def predict(self, values, acquired):
+        return np.digitize(np.nan_to_num(values).sum(axis=1), [-1, 1])
+
+
+def priced_twice(n_classes, frame=None, rule=RULE, **options):
+    """An evaluation under unit prices that is priced anew, and an evaluation of the other problem."""
+    frame = table_of(500, n_classes=n_classes) if frame is None else frame
+    classifier = Sign() if n_classes == 2 else Thirds()
+    problems = problem_with({"b": 2.0, "c": 2.0}, 10.0, n_classes), problem_with(OTHER, WRONG[n_classes], n_classes)
+    first, second = (
+        afape.evaluate(afape.Retrospective(frame, p), rule, classifier, missingness=MAR, **options) for p in problems
+    )
+    return first.reprice(OTHER, WRONG[n_classes]), second
+
+
+class Mixed:
+    """b or c at first, then perhaps the other one, the likelier the larger is what it sees."""
+
+    def probabilities(self, values, acquired):
+        p = np.zeros((len(values), 4))
+        p[:, 1:3] = np.where(acquired[:, 1:], 0.0, 0.2 + 0.2 * (np.nan_to_num(values).sum(axis=1)[:, None] > 0))
+        p[:, 3] = 1 - p.sum(axis=1)
+        return p
+
+
+@pytest.mark.parametrize("n_classes", [2, 3])
+def test_other_prices_are_those_of_a_new_evaluation(n_classes, monkeypatch):
+    """Every estimator, its errors and its intervals; of eff-semi, whose mixture is chosen by prices, any mixture."""
+    monkeypatch.setattr(
+        "afape.estimators.eff.least_variance_mixture",
+        lambda influence, start: np.full(len(influence), 1 / len(influence)),
+    )
+    first, second = priced_twice(n_classes, n_imputations=3)
+    assert {"dm-semi", "drl-semi", "eff-semi"} < set(first.outcomes)
+    assert set(first.outcomes) == set(second.outcomes)
+    assert_allclose(first.table[SHOWN], second.table[SHOWN], rtol=1e-9, atol=1e-9)
+    for name, outcome in first.outcomes.items():
+        for target, estimate in outcome.estimates.items():
+            if estimate.influence is not None:
+                assert_allclose(estimate.influence, second[name][target].influence, rtol=1e-9, atol=1e-9)
+
+
+@pytest.mark.parametrize("n_classes", [2, 3])
+@pytest.mark.parametrize("label", [True, False])
+def test_nothing_that_action_values_choose_depends_on_prices(n_classes, label):
+    options = {"values": afape.LearnedValues(augment_label=label), "estimators": ["dm-semi", "drl-semi"]}
+    for rule in (RULE, Mixed()):
+        first, second = priced_twice(n_classes, rule=rule, **options)
+        assert_allclose(first.table[SHOWN], second.table[SHOWN], rtol=1e-9, atol=1e-9)
+    # Replicates choose as the estimate does, with parts beside the costs or without.
+    first, second = priced_twice(n_classes, bootstrap=4, random_state=0, **options | {"estimators": ["dm-semi"]})
+    assert_allclose(first.table[SHOWN], second.table[SHOWN], rtol=1e-9, atol=1e-9)
+
+
+@pytest.mark.parametrize("label", [True, False])
+def test_guesses_about_what_nobody_has_are_the_same_parts_under_any_prices(label):
+    """A free group that no row has: right in half of the cases, wrong in either way in the others."""
+    frame = table_of(200, n_classes=3).assign(a=np.nan)
+    found = []
+    for problem in (problem_with({"b": 2.0, "c": 2.0}, 10.0, 3), problem_with(OTHER, WRONG[3], 3)):
+        data = afape.Retrospective(frame, problem)
+        table = WalkTable.concatenate(list(walk(Ground.recorded(data, Mixed(), Thirds()))))
+        nothing = np.array([], dtype=int)
+        lessons = Lessons(nothing, np.zeros(200, dtype=int), afape.LearnedValues(augment_label=label))
+        learned = ActionValues(data, table, lessons, None, PartColumns.of(data))
+        edges = np.arange(len(table.edge_state))
+        assert (table.edge_group == FREE).all()
+        found.append(learned.part_edges(edges))
+        coefficients = np.concatenate([problem.prices[1:], data.costs.ravel(), np.zeros(3)])
+        assert_allclose(learned.values().edge[edges].sum(axis=1), found[-1] @ coefficients, rtol=1e-9)
+        cells = found[-1][0, 2:11].reshape(3, 3)
+        assert_allclose(np.diag(cells).sum(), 0.5)
+        assert_allclose(cells.sum(), 1.0)
+    assert_allclose(found[0], found[1], rtol=1e-12)
+
+
+@pytest.mark.parametrize("label", [True, False])
+def test_unit_prices_are_carried_along_with_and_without_parts(label):
+    """The targets that penalties are chosen by are the costs themselves where every price is 1."""
+    world = WORLDS[4]
+    data = world.draw(300, 0)
+    table = WalkTable.concatenate(list(walk(Ground.recorded(data, world.policy, world.classifier, True))))
+    lessons = Lessons(np.array([0]), np.arange(300) % 2, afape.LearnedValues(augment_label=label))
+    alone, beside = (ActionValues(data, table, lessons, None, c) for c in (None, PartColumns.of(data)))
+    assert_allclose(alone.values().state, beside.values().state, rtol=1e-9, atol=1e-10)
+    states = np.flatnonzero(table.depth == 0)
+    found = beside._state_values(np.zeros(len(states), dtype=int), states)
+    costly, cells = len(beside.columns.costly), found.parts[:, beside.columns.cells]
+    assert_allclose(found.unit[:, 0], found.parts[:, :costly].sum(axis=1), rtol=1e-9, atol=1e-10)
+    off = ~np.eye(world.n_classes, dtype=bool).ravel()
+    assert_allclose(found.unit[:, 1], cells[:, off].sum(axis=1), rtol=1e-9, atol=1e-10)
+    prices = data.problem.prices[beside.columns.costly]
+    assert_allclose(found.costs[:, 0], found.parts[:, :costly] @ prices, rtol=1e-9, atol=1e-10)
+    assert_allclose(found.costs[:, 1], cells @ data.costs.ravel(), rtol=1e-9, atol=1e-10)
 
 
 def test_other_prices_of_bounds_are_those_of_a_new_evaluation():
@@ -176,10 +269,9 @@ def test_other_prices_of_bounds_are_those_of_a_new_evaluation():
                 a, b = first[name][target], same[name][target]
                 assert_allclose([b.bound_lower, b.bound_upper], [a.bound_lower, a.bound_upper], rtol=1e-9, atol=1e-10)
                 assert_allclose(b.interval(), a.interval(), rtol=1e-6, atol=1e-8)
-    first, second = (
-        evaluated(frame, estimators=["ipw-semi"]).reprice(other, wrong),
-        evaluated(frame, other, wrong, estimators=["ipw-semi"]),
-    )
+    exact = ["ipw-semi", "dm-semi", "drl-semi"]
+    first = evaluated(frame, estimators=exact).reprice(other, wrong)
+    second = evaluated(frame, other, wrong, estimators=exact)
     shown = ["bound_lower", "bound_upper", "lower", "upper"]
     assert_allclose(first.table[shown], second.table[shown], rtol=1e-8)
     parts = first.parts("ipw-semi")

@@ -107,7 +107,8 @@ def evaluate(
         Outcomes of your own: ``f(values, acquired, labels)`` gives one number per case, asked where a run stops, and is estimated
         as the misclassification cost is. `brier`, `log_loss` and `score` make some of a classifier with ``predict_proba``.
     by : str or array, optional
-        A recorded column, or one entry per row: every estimate also for each of its levels, in ``result.subgroups``.
+        A recorded column, or one entry per row: every estimate also for each of its levels, in ``result.subgroups``, with the
+        effective rows and weights of the level in its ``support.estimators``.
     progress : callable or bool, optional
         Called with steps done and steps to do. True shows a bar, False none; by default notebooks show one.
 

@@ -83,7 +83,9 @@ class Evaluation:
         linear form, on rows not learned from), and its calibration on these rows: ``calibration_slope``, 1 where it is
         calibrated, and ``calibration_gap``, the largest difference of recorded share and mean probability in ten bins.
     subgroups : mapping
-        Level -> `Evaluation` of the rows of that level, where ``by`` was given.
+        Level -> `Evaluation` of the rows of that level, where ``by`` was given. Nuisances are learned from all rows. Of its
+        ``support``, rows (``n_rows``, ``sampled``) and weights (``estimators``: effective rows, mean and largest weights) are
+        those of the subgroup; sets, regions, balance, warnings and ``paths`` are those of all rows.
     paths : Paths
         Shares of runs by the sets of groups that they acquire, and by what they acquire next.
     """
@@ -191,7 +193,11 @@ class Evaluation:
         """The same policy, with other prices and other costs of errors: estimates, intervals and all, at once.
 
         It is the cost of what *this* policy does. A policy that would act differently under other prices has to be evaluated
-        anew. What was chosen for the costs stays chosen: the mixture of ``eff-semi``, the penalties of action values.
+        anew. For a policy and a classifier that stay as they are, every estimate, standard error, interval and bound equals that
+        of a new evaluation of a `Problem` with these prices, to rounding, with two exceptions: the mixture of ``eff-semi``
+        stays the one that was chosen by the first prices, and where action values are not learned by ridge regression
+        (``values="boosting"``), the parts beside them are, so that parts and costs may differ a little. A group of price 0
+        still counts as acquired by a decision; a `Problem` with that price would reveal it before the first one.
 
         Parameters
         ----------

@@ -7,6 +7,8 @@ from bound import ExactComponents
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.testing import assert_allclose
+from part_worlds import PartComponents, arbitrary_part_means, exact_part_means, own_outcome, true_parts
+from scipy.sparse import csr_array
 from worlds import GRAPH_WORLDS, WORLDS, World
 
 import afape
@@ -16,6 +18,16 @@ from afape.imputation.components import assembled
 from afape.nuisance import View
 
 worlds = pytest.mark.parametrize("world", [*WORLDS[1:7], World(41, n_groups=4, n_levels=2)], ids=lambda w: f"w{w.seed}")
+
+# Rows that enumerate a world are no sample of it.
+enumerated = pytest.mark.filterwarnings(
+    "ignore::afape.NormalizerWarning",
+    "ignore::afape.HeavyWeightsWarning",
+    "ignore::afape.BalanceWarning",
+    "ignore::afape.AssumptionWarning",
+    "ignore::afape.SupportWarning",
+    "ignore::afape.ValueFallbackWarning",
+)
 
 
 def row_values(world, means, propensity=None, orders=None, adjust=()):
@@ -149,6 +161,91 @@ def test_no_order_is_below_the_bound_and_all_are_below_weighting(world):
     found = spreads(world)
     assert (found >= 1 - 1e-9).all()
     assert (found[:-1] <= found[-1] + 1e-9).all()
+
+
+# --- parts ------------------------------------------------------------------------------------------------------------
+
+SHARES = (0.2, 0.3, 0.5)  # of the orders, the largest last; nothing of the doubly robust estimator
+
+
+def planted_parts(monkeypatch, world, means, propensity):
+    """Parts by eff-semi of every row of the enumerated world, with planted conditional means; a row by recursion."""
+    data, levels, mass = world.everything()
+    exact = PartComponents(world, data.always_recorded, means)
+    place = {(*x, y): k for k, (x, y) in enumerate(zip(world.cell_levels, world.cell_label, strict=True))}
+    cell = np.array([place[*x, y] for x, y in zip(levels, data.labels, strict=True)])
+    prices, costly = world.prices[world.costly], int(world.costly.sum())
+
+    def planted(completer, ledger, t, rows, n_draws):
+        number = ledger.number(exact.sets)
+        found = exact.mean(t)[cell[rows]]
+        amount = csr_array(n_draws * found.reshape(-1, found.shape[2]))
+        ledger.held.append((np.repeat(rows, len(number)), np.tile(number, len(rows)), amount))
+        out = np.zeros((len(data), len(ledger.numbers), 2))
+        out[rows[:, None], number, 0] = found[:, :, :costly] @ prices
+        out[rows[:, None], number, 1] = found[:, :, costly : costly + world.n_classes**2] @ world.costs.ravel()
+        return out
+
+    def fixed(influence, start):
+        used = np.array(SHARES[-(len(influence) - 1) :])
+        return np.append(used / used.sum(), 0.0)
+
+    monkeypatch.setattr("afape.imputation.components._mean_costs", planted)
+    monkeypatch.setattr("afape.estimators.eff.least_variance_mixture", fixed)
+    options = {"propensity": propensity, "normalize": False, "outcomes": {"own": own_outcome}}
+    given_groups = afape.MAR(given=[f"g{i}" for i in world.given])
+    result = afape.evaluate(
+        data, world.policy, world.classifier, missingness=given_groups, estimators=["eff-semi"], **options
+    )
+    linear = result.parts("eff-semi").sums.linear
+
+    def expected(i):
+        """Row i, orders mixed."""
+        top = max(int(s.sum()) for s in exact.sets) - 1
+        orders = sorted({0, min(1, top), top})
+        shares = fixed(np.zeros((len(orders) + 1, 1)), 0)
+        recorded = data.recorded[i] | data.always_recorded
+        rows = [exact.row_parts(cell[i], recorded, lambda t: 1 / world.superset(levels[i], t), q) for q in orders]
+        return shares[:-1] @ rows
+
+    return linear.influence + linear.values, mass, expected
+
+
+part_worlds = pytest.mark.parametrize(
+    "world",
+    [
+        *WORLDS[1:3],
+        pytest.param(WORLDS[3], marks=pytest.mark.slow),
+        *WORLDS[5:7],
+        World(41, n_groups=4, n_levels=2),
+    ],
+    ids=lambda w: f"w{w.seed}",
+)
+WRONG = afape.KnownPropensity(lambda values, required: 0.3 + 0.5 / (1 + required.sum(axis=1)))
+
+
+@part_worlds
+@enumerated
+@pytest.mark.parametrize("means", [exact_part_means, arbitrary_part_means])
+def test_with_the_right_propensity_every_part_is_unbiased(world, means, monkeypatch):
+    """Rates, confusion, numbers of acquisitions and an outcome, over every cell and pattern, and row by row."""
+    found, mass, expected = planted_parts(monkeypatch, world, means, world.known_propensity())
+    assert_allclose(mass @ found, true_parts(world), rtol=1e-9, atol=1e-9)
+    for i in range(0, len(found), 5):
+        assert_allclose(found[i], expected(i), rtol=1e-9, atol=1e-9)
+
+
+@part_worlds
+@enumerated
+def test_with_the_right_means_every_part_is_right_for_any_propensity(world, monkeypatch):
+    found, mass, _ = planted_parts(monkeypatch, world, exact_part_means, WRONG)
+    assert_allclose(mass @ found, true_parts(world), rtol=1e-9, atol=1e-9)
+
+
+@enumerated
+def test_parts_are_wrong_where_both_are(monkeypatch):
+    found, mass, _ = planted_parts(monkeypatch, WORLDS[1], arbitrary_part_means, WRONG)
+    assert (np.abs(mass @ found - true_parts(WORLDS[1])) > 1e-3).any()
 
 
 # --- the mixture ------------------------------------------------------------------------------------------------------

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import itertools
+
 import numpy as np
 from worlds import ExactValues
 
@@ -85,3 +87,91 @@ class ExactParts(ExactValues):
 
     def take(self, group):
         return take_parts(self.world, group)
+
+
+class PartComponents:
+    """Parts of the runs in every set S, by cell of a world, and the rows that weight their Hoeffding components.
+
+    Parameters
+    ----------
+    world : World
+        The world.
+    known : ndarray of bool, shape (G,)
+        Groups that every row has.
+    means : callable
+        ``means(exact, t)`` gives what is taken for E[g_S | x_T, what is known, y], (cells, sets, P).
+    """
+
+    def __init__(self, world, known, means):
+        self.world, self.gaps, self.known, self.means = world, ~known, known, means
+        self.numbers = {np.zeros(world.n_groups, dtype=bool).tobytes(): 0}
+        found = [self.runs(world.values(x), y) for x, y in zip(world.cell_levels, world.cell_label, strict=True)]
+        self.sets = np.array([np.frombuffer(key, dtype=bool) for key in self.numbers])
+        self.parts = np.zeros((len(found), len(self.sets), n_parts(world)))
+        for cell, by_set in enumerate(found):
+            for key, amount in by_set.items():
+                self.parts[cell, self.numbers[key]] = amount
+        self.memo = {}
+
+    def runs(self, row, label):
+        """What runs on a complete row take and give in each set, of which only groups with gaps count."""
+        world, out, seen = self.world, {}, set()
+        for _, steps in world.trajectories(row, ~world.costly, np.ones(world.n_groups, dtype=bool)):
+            reach = 1.0
+            for t, (acquired, a) in enumerate(steps):
+                p = world.policy.of(world.seen(row, acquired), acquired)
+                if (steps[:t], acquired) not in seen:  # each ordered prefix counts once
+                    seen.add((steps[:t], acquired))
+                    key = (np.array(acquired) & self.gaps).tobytes()
+                    self.numbers.setdefault(key, len(self.numbers))
+                    taken = sum((p[g] * take_parts(world, g) for g in np.flatnonzero(p[:-1])), np.zeros(n_parts(world)))
+                    given = p[-1] * stop_parts(world, row, label, acquired) if p[-1] > 0 else 0.0
+                    out[key] = out.get(key, 0.0) + reach * (taken + given)
+                reach *= p[a]
+        return out
+
+    def cells_of(self, t):
+        """Number of the cell of (x_T, what is known, y) that each full cell lies in."""
+        keys = np.column_stack([self.world.cell_levels[:, t | self.known], self.world.cell_label])
+        return np.unique(keys, axis=0, return_inverse=True)[1].ravel()
+
+    def mean(self, t):
+        """What is taken for the conditional means, (cells, sets, P)."""
+        if t.tobytes() not in self.memo:
+            self.memo[t.tobytes()] = self.means(self, t)
+        return self.memo[t.tobytes()]
+
+    def row_parts(self, cell, recorded, weight, q):
+        """Value of one row with components of at most q groups apart, set by set, by the recursion that defines them."""
+        out = np.zeros(n_parts(self.world))
+        for number, s in enumerate(self.sets):
+            groups = np.flatnonzero(s)
+            inside = [
+                np.isin(np.arange(len(s)), part)
+                for size in range(min(q + 1, len(groups)))
+                for part in itertools.combinations(groups, size)
+            ]
+            component = {}
+            for t in inside:
+                if (t & ~recorded).any():
+                    continue
+                smaller = [f for key, f in component.items() if not (np.frombuffer(key, dtype=bool) & ~t).any()]
+                component[t.tobytes()] = self.mean(t)[cell, number] - sum(smaller, np.zeros(n_parts(self.world)))
+                out += weight(t) * component[t.tobytes()]
+            if not (s & ~recorded).any():
+                out += weight(s) * (self.parts[cell, number] - sum(component.values(), np.zeros(n_parts(self.world))))
+        return out
+
+
+def exact_part_means(exact, t):
+    """The right conditional means."""
+    cell, mass = exact.cells_of(t), exact.world.cell_mass
+    flat = exact.parts.reshape(len(exact.parts), -1)
+    total = np.array([np.bincount(cell, mass * column) for column in flat.T])
+    return (total / np.bincount(cell, mass)).T[cell].reshape(exact.parts.shape)
+
+
+def arbitrary_part_means(exact, t):
+    """Any function of what is shown: the same in all cells that agree there."""
+    rng = np.random.default_rng([9, *np.flatnonzero(t)])
+    return rng.normal(size=exact.parts.shape)[exact.cells_of(t)]

@@ -167,7 +167,7 @@ class Fitted:
         columns = given.columns(self.data)
         if isinstance(recipe.values, KnownValues):
             known = recipe.values.values(self.data, table, columns)
-            lost = None if ends is None else ends.fixed(table)[0]
+            lost = None if ends is None else ends.fixed(table).edges
             found = recipe.values.part_values(self.data, table, columns, parts, lost) if self.parted else None
             return known if ends is None else ends.bound(known, table), 0, found
         averaged = None if recipe.averaged is None else recipe.averaged > 0

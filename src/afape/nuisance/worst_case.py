@@ -10,7 +10,8 @@ from ..arrays import Bools, Floats, Ints, tally
 from ..data import Retrospective
 from ..support import SupportMap
 from ..walk import FREE, WalkTable
-from .values.induction import ACQUISITION, MISCLASSIFICATION, TableValues
+from .values.induction import TableValues
+from .values.targets import ACQUISITION, MISCLASSIFICATION, FixedEdges
 from .weights import View
 
 __all__ = ["Endings", "Ends", "unsupported_edges"]
@@ -61,7 +62,7 @@ class Endings:
         edges = np.flatnonzero(self._lost(table))
         state = table.edge_state[edges]
         flow = table.reach[state] * table.edge_probability[edges]
-        after = self._ahead(table)[edges]
+        after = self._ahead(table, prices, self.cost)[edges]
         group = table.edge_group[edges]
         whole = (table.depth == 0) & self.view.lacks(table)
         kept = ~whole[state]
@@ -81,24 +82,26 @@ class Endings:
     def _lost(self, table: WalkTable) -> Bools:
         return unsupported_edges(table, self.data, self.view.unsupported, self.view.adjust)
 
-    def _ahead(self, table: WalkTable) -> Floats:
+    def _ahead(self, table: WalkTable, prices: Floats, cost: Floats) -> Floats:
         """Cost to go after each edge, its own price not included, if it ended there; shape (e, 2)."""
-        problem, state = self.data.problem, table.edge_state
+        state = table.edge_state
         out = np.zeros((len(state), 2))
-        out[:, MISCLASSIFICATION] = self.cost[table.row[state]]
+        out[:, MISCLASSIFICATION] = cost[table.row[state]]
         if self.largest:
-            left = np.where(table.acquired[state], 0.0, problem.prices).sum(axis=1)
-            out[:, ACQUISITION] = left - np.where(table.edge_group == FREE, 0.0, problem.prices[table.edge_group])
+            left = np.where(table.acquired[state], 0.0, prices).sum(axis=1)
+            out[:, ACQUISITION] = left - np.where(table.edge_group == FREE, 0.0, prices[table.edge_group])
         return out
 
-    def fixed(self, table: WalkTable) -> tuple[Bools, Floats]:
-        """Edges whose value is not to be learned, and their cost to go."""
-        return self._lost(table), self._ahead(table)
+    def fixed(self, table: WalkTable) -> FixedEdges:
+        """Edges whose value is not to be learned, their cost to go, and the same at unit prices: wrong at the most, or right."""
+        problem = self.data.problem
+        unit = self._ahead(table, (~problem.free).astype(float), np.full(len(self.data), float(self.largest)))
+        return FixedEdges(self._lost(table), self._ahead(table, problem.prices, self.cost), unit)
 
     def bound(self, values: TableValues, table: WalkTable) -> TableValues:
         """Known values, with those of unsupported edges replaced."""
-        fixed, ahead = self.fixed(table)
-        edge = np.where(fixed[:, None], ahead, values.edge)
+        fixed = self.fixed(table)
+        edge = np.where(fixed.edges[:, None], fixed.costs, values.edge)
         change = table.edge_probability[:, None] * (edge - values.edge)
         state = values.state.copy()
         for target in (ACQUISITION, MISCLASSIFICATION):

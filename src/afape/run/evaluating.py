@@ -7,9 +7,10 @@ from dataclasses import replace
 from functools import partial
 
 import numpy as np
+import pandas as pd
 
 from ..agents.policy import Policy
-from ..arrays import Floats
+from ..arrays import Floats, Ints
 from ..bootstrap import NO_THEORY, Replicates, Values, key_of, part_name, run_bootstrap
 from ..diagnostics.paths import paths_of
 from ..diagnostics.sums import support_of
@@ -98,9 +99,10 @@ def _evaluate(
     if len(plan.outcomes):
         whole = replace(whole, weighted=_weighted_stops(populations[""], views))
     weighs = [c.name for c in choices if weighs_states(c)]
+    drawn = [table.sampled for table in walked.tables] if found and support.sampled else []
     subgroups = {}
     for level, part in found.items():
-        subgroups[level] = _subgroup(whole, plan, level, part, weighs)
+        subgroups[level] = _subgroup(whole, plan, level, part, weight_table(part, weighs), drawn)
         if len(plan.outcomes):
             subgroups[level] = replace(subgroups[level], weighted=_weighted_stops(populations[level], views))
     return replace(whole, subgroups=subgroups)
@@ -171,11 +173,17 @@ def _with_own(outcomes: dict[str, Outcome], tariff: Tariff) -> dict[str, Outcome
     return out
 
 
-def _subgroup(whole: Evaluation, plan: Plan, level: str, outcomes: dict[str, Outcome], weighs: list[str]) -> Evaluation:
-    """The evaluation of a subgroup; what the records support is told of all rows."""
+def _subgroup(
+    whole: Evaluation, plan: Plan, level: str, outcomes: dict[str, Outcome], weights: pd.DataFrame, drawn: list[Ints]
+) -> Evaluation:
+    """The evaluation of a subgroup; what the records support, weights of estimators aside, is told of all rows.
+
+    ``drawn`` are the rows that were sampled, by table.
+    """
     assert plan.levels is not None
-    rows = int((plan.levels.codes == plan.levels.names.index(level)).sum())
-    support = replace(whole.support, n_rows=rows, estimators=weight_table(outcomes, weighs))
+    mine = plan.levels.codes == plan.levels.names.index(level)
+    sampled = sum(int(mine[rows].sum()) for rows in drawn)
+    support = replace(whole.support, n_rows=int(mine.sum()), sampled=sampled, estimators=weights)
     return replace(
         whole, outcomes=outcomes, support=support, policy=f"{whole.policy} where {plan.levels.name} is {level}"
     )

@@ -12,11 +12,9 @@ from ...arrays import Bools, Floats, Ints, every, tally
 from ...data import Retrospective
 from ...walk import FREE, PartColumns, WalkTable
 from .models import DEFAULT_VALUES, DepthModel, Features, LearnedValues
+from .targets import ACQUISITION, MISCLASSIFICATION, FixedEdges, KnownTargets, Targets
 
 __all__ = ["ACQUISITION", "MISCLASSIFICATION", "ActionValues", "Lessons", "PartValues", "TableValues"]
-
-ACQUISITION, MISCLASSIFICATION = 0, 1
-
 
 _AT_ONCE = 50_000  # edges whose parts are predicted together
 
@@ -92,10 +90,16 @@ class ActionValues:
         The walk over what is recorded, all rows.
     lessons : Lessons
         What is learned, from which rows.
-    fixed : pair of ndarrays, optional
-        Edges whose cost to go is not learned (e,), and what it is taken to be (e, 2).
+    fixed : FixedEdges, optional
+        Edges whose cost to go is not learned, and what it is taken to be.
     columns : PartColumns, optional
         Parts of the costs whose values are learned beside them, in the same regressions.
+
+    Notes
+    -----
+    By ridge regression, nothing that is chosen depends on prices: penalties are chosen by the number of groups still to be
+    acquired and the probability of a wrong prediction, which are carried along, and with the label the features are labels. So
+    action values of a cost are the same combination of those of its parts under any prices.
     """
 
     def __init__(
@@ -103,11 +107,10 @@ class ActionValues:
         data: Retrospective,
         table: WalkTable,
         lessons: Lessons,
-        fixed: tuple[Bools, Floats] | None = None,
+        fixed: FixedEdges | None = None,
         columns: PartColumns | None = None,
     ) -> None:
         self.data, self.table, self.fixed, self.columns = data, table, fixed, columns
-        self.kind = "costs" if columns is None else "both"
         fold, self.regressor, self.augment_label = (
             lessons.fold,
             lessons.learned.regressor,
@@ -125,8 +128,8 @@ class ActionValues:
         n_states = len(table.row)
         self.first_edge = np.searchsorted(table.edge_state, np.arange(n_states + 1))
         self._models: dict[tuple[int, int, str], DepthModel] = {}
-        self._bounds = self._stop_bounds()
-        blank = tally(table.depth, np.isnan(table.cost).astype(float), table.n_depths)
+        self.known = KnownTargets(data, table, columns, self.regressor.linear)
+        blank = tally(table.depth, (table.predicted < 0).astype(float), table.n_depths)
         self._predicted = blank == 0  # depths at which the classifier was asked in every state
         for k in self._used_folds():
             for depth in range(table.n_depths - 1, -1, -1):
@@ -136,41 +139,30 @@ class ActionValues:
         """Folds whose rows are averaged over; in a split, rows that are only learned from need no values."""
         return [k for k in range(self.n_folds) if self.averaged[self.fold == k].any()]
 
-    def _stop_bounds(self) -> tuple[Floats, Floats]:
-        """Least and largest misclassification cost of each row, by its label where that is conditioned on."""
-        costs = self.data.costs
-        if self.augment_label:
-            return costs.min(axis=1)[self.data.labels], costs.max(axis=1)[self.data.labels]
-        return np.full(len(self.data), costs.min()), np.full(len(self.data), costs.max())
-
     def _fit(self, k: int, depth: int) -> None:
         table = self.table
         allowed = self.train & (self.fold != k) if self.n_folds > 1 else self.train
         learnable = allowed[table.row] & (table.depth == depth)
         if not self.augment_label:
-            lines = self._thin(np.flatnonzero(learnable & ~np.isnan(table.cost)))
-            target = table.cost[lines][:, None]
-            also = None if self.columns is None else self.columns.stops(table, lines).toarray()
-            self._models[k, depth, "stop"] = self._learn(depth, lines, None, target, also)
+            lines = self._thin(np.flatnonzero(learnable & (table.predicted >= 0)))
+            self._models[k, depth, "stop"] = self._learn(depth, lines, None, self.known.stop(lines, "all"))
         leads = table.edge_child >= 0
         if self.fixed is not None:
-            leads &= ~self.fixed[0]
+            leads &= ~self.fixed.edges
         edges = self._thin(np.flatnonzero(leads & learnable[table.edge_state]))
-        target = self._state_values(np.full(len(edges), k), table.edge_child[edges])
-        also = None if self.columns is None else target[:, 2:]
-        states, group = table.edge_state[edges], table.edge_group[edges]
-        self._models[k, depth, "edge"] = self._learn(depth, states, group, target[:, :2], also)
+        targets = self._state_values(np.full(len(edges), k), table.edge_child[edges])
+        self._models[k, depth, "edge"] = self._learn(depth, table.edge_state[edges], table.edge_group[edges], targets)
 
     def _thin(self, lines: Ints) -> Ints:
         if len(lines) <= self.max_lines:
             return lines
         return lines[np.linspace(0, len(lines) - 1, self.max_lines).astype(np.intp)]
 
-    def _learn(self, depth: int, states: Ints, group: Ints | None, target: Floats, also: Floats | None) -> DepthModel:
+    def _learn(self, depth: int, states: Ints, group: Ints | None, targets: Targets) -> DepthModel:
         rows = self.table.row[states]
         weight = None if self.row_weight is None else self.row_weight[rows]
         features, actions = self._features(states), self._actions(group, len(states))
-        return DepthModel(self.regressor, features, actions, target, weight, self._shared(depth), also)
+        return DepthModel(self.regressor, features, actions, targets, weight, self._shared(depth))
 
     def _shared(self, depth: int) -> Bools:
         """Columns that are known in every state of this depth, whether or not it can be learned from."""
@@ -184,10 +176,11 @@ class ActionValues:
         known = acquired[:, data.column_group] | self.given
         label = np.zeros((len(row), 0))
         if self.augment_label:
-            label = (data.labels[row][:, None] == np.arange(1, len(data.classes))).astype(float)
-            stop = table.cost[states]  # what stopping here would cost: known, and telling of what going on will
-            if len(stop) and self._predicted[table.depth[states[0]]]:
-                label = np.column_stack([label, stop])
+            true = data.labels[row]
+            label = (true[:, None] == np.arange(1, len(data.classes))).astype(float)
+            if len(states) and self._predicted[table.depth[states[0]]]:
+                # whether stopping here would be right: known, and telling of what going on will give
+                label = np.column_stack([label, table.predicted[states] == true])
         return Features(np.where(known, data.values[row], np.nan), acquired, label)
 
     def _actions(self, group: Ints | None, n: int) -> Bools:
@@ -196,151 +189,82 @@ class ActionValues:
             return np.zeros((n, n_groups + 1), dtype=bool)
         return np.asarray(np.where(group == FREE, n_groups, group)[:, None] == np.arange(n_groups + 1))
 
-    def _edge_values(self, k: Ints, edges: Ints, kind: str = "costs") -> Floats:
-        """Expected cost to go after each edge: fixed, or by the models of folds ``k``; the same of parts."""
+    def _edge_values(self, k: Ints, edges: Ints, kind: str) -> Targets:
+        """Targets after each edge: fixed, or by the models of folds ``k``; "costs", "parts" or "all"."""
         if self.fixed is None:
             return self._learned_values(k, edges, kind)
-        fixed, ahead = self.fixed
-        out = ahead[edges]
-        if kind != "costs":
-            assert self.columns is not None
-            left, label = self.columns.lost(self.table, edges)
-            ended: Floats = (left + label).toarray()
-            out = ended if kind == "parts" else np.column_stack([out, ended])
-        learned = ~fixed[edges]
-        out[learned] = self._learned_values(k[learned], edges[learned], kind)
+        out = self.known.ended(self.fixed, edges, kind)
+        learned = ~self.fixed.edges[edges]
+        out.put(learned, self._learned_values(k[learned], edges[learned], kind))
         return out
 
-    def _learned_values(self, k: Ints, edges: Ints, kind: str) -> Floats:
-        """Expected cost to go after each edge, by the models of folds ``k``.
+    def _learned_values(self, k: Ints, edges: Ints, kind: str) -> Targets:
+        """Targets after each edge, by the models of folds ``k``.
 
         Predictions are not cut at what is possible: where errors are rare and dear most costs are 0, and cutting would move
         the mean.
         """
         table = self.table
         states, group = table.edge_state[edges], table.edge_group[edges]
-        width = 0 if self.columns is None else self.columns.width
-        out = np.empty((len(edges), {"costs": 2, "parts": width, "both": 2 + width}[kind]))
-        depth = table.depth[states]
+        out = Targets.full(len(edges), self.known.widths(kind), np.nan)
+        missing = self._ask(out, k, states, self._actions(group, len(edges)), kind, "edge", kind != "parts")
+        if missing.any():  # nobody ever got there: as if the policy stopped where it is
+            out.put(missing, self._stop_guess(k[missing], states[missing], kind))
+        return out
+
+    def _stop_guess(self, k: Ints, states: Ints, kind: str, count: bool = False) -> Targets:
+        """Targets of stopping, also where the policy never does; right in half of the cases where nobody ever did."""
+        if self.augment_label:
+            out = self.known.stop(states, kind)
+            unknown = self.table.predicted[states] < 0
+        else:
+            out = Targets.full(len(states), self.known.widths(kind, 1), np.nan)
+            unknown = self._ask(out, k, states, self._actions(None, len(states)), kind, "stop", count)
+        if unknown.any():
+            out.put(unknown, self.known.middling(states[unknown], self.augment_label, kind))
+        return out.after_stop()
+
+    def _ask(self, out: Targets, k: Ints, states: Ints, actions: Bools, kind: str, model: str, count: bool) -> Bools:
+        """Write what the models of folds ``k`` predict; returns lines about which none can say anything."""
+        depth = self.table.depth[states]
         for key in np.unique(np.column_stack([k, depth]), axis=0):
             lines = np.flatnonzero((k == key[0]) & (depth == key[1]))
-            model = self._models[int(key[0]), int(key[1]), "edge"]
-            features, actions = self._features(states[lines]), self._actions(group[lines], len(lines))
-            out[lines], orphans = model.predict(features, actions, kind)
-            self.fallbacks += 0 if kind == "parts" else orphans
-        missing = np.isnan(out[:, 0])
-        if missing.any():  # nobody ever got there: as if the policy stopped where it is
-            if kind != "parts":
-                out[missing, ACQUISITION] = 0.0
-                out[missing, MISCLASSIFICATION] = self._stop_guess(k[missing], states[missing])
-            if kind != "costs":
-                out[missing, out.shape[1] - width :] = self._stop_parts(k[missing], states[missing])
+            asked = self._models[int(key[0]), int(key[1]), model]
+            found, orphans = asked.predict(self._features(states[lines]), actions[lines], kind)
+            out.put(lines, found)
+            self.fallbacks += orphans if count else 0
+        return np.asarray(np.isnan((out.parts if kind == "parts" else out.costs)[:, 0]))
+
+    def _stop_values(self, k: Ints, states: Ints, kind: str) -> Targets:
+        """Targets of stopping; 0 where the policy never stops."""
+        out = Targets.full(len(states), self.known.widths(kind), 0.0)
+        stops = np.flatnonzero(self.table.stop[states] > 0)
+        if len(stops):
+            out.put(stops, self._stop_guess(k[stops], states[stops], kind, count=kind != "parts"))
         return out
 
-    def _stop_values(self, k: Ints, states: Ints) -> Floats:
-        """Q(S, stop); 0 where the policy never stops."""
-        table = self.table
-        stops = table.stop[states] > 0
-        if self.augment_label:
-            return np.where(stops, table.cost[states], 0.0)
-        out = np.zeros(len(states))
-        out[stops] = self._stop_guess(k[stops], states[stops], count=True)
-        return out
+    def _state_values(self, k: Ints, states: Ints) -> Targets:
+        """V(S) over all wanted actions, recorded or not: of costs, of costs at unit prices, of parts."""
+        at_once = max(len(states), 1) if self.columns is None else _AT_ONCE
+        pieces = range(0, max(len(states), 1), at_once)
+        found = [self._values_of(k[i : i + at_once], states[i : i + at_once]) for i in pieces]
+        return Targets(*(np.concatenate(blocks) for blocks in zip(*found, strict=True)))
 
-    def _stop_guess(self, k: Ints, states: Ints, count: bool = False) -> Floats:
-        """Expected cost of stopping, also where the policy never does; the middle of the bounds where nobody ever did."""
-        table = self.table
-        row, depth = table.row[states], table.depth[states]
-        if self.augment_label:
-            out = table.cost[states]
-        else:
-            out = np.empty(len(states))
-            for key in np.unique(np.column_stack([k, depth]), axis=0):
-                lines = np.flatnonzero((k == key[0]) & (depth == key[1]))
-                model = self._models[int(key[0]), int(key[1]), "stop"]
-                answer, orphans = model.predict(self._features(states[lines]), self._actions(None, len(lines)))
-                self.fallbacks += orphans if count else 0
-                out[lines] = answer[:, 0]
-        low, high = self._bounds
-        return np.where(np.isnan(out), (low + high)[row] / 2, out)
-
-    def _stop_parts(self, k: Ints, states: Ints) -> Floats:
-        """Expected parts of stopping, of which `_stop_guess` is the cost."""
-        table, columns = self.table, self.columns
-        assert columns is not None
-        if self.augment_label:
-            out = columns.stops(table, states).toarray()
-            unknown = table.predicted[states] < 0
-        else:
-            out = np.full((len(states), columns.width), np.nan)
-            depth = table.depth[states]
-            for key in np.unique(np.column_stack([k, depth]), axis=0):
-                lines = np.flatnonzero((k == key[0]) & (depth == key[1]))
-                model = self._models[int(key[0]), int(key[1]), "stop"]
-                out[lines] = model.predict(self._features(states[lines]), self._actions(None, len(lines)), "parts")[0]
-            unknown = np.isnan(out[:, 0])
-        if unknown.any():  # nobody ever stopped there: the middle of the bounds
-            out[unknown] = self._middle(states[unknown])
-        return np.asarray(out)
-
-    def _middle(self, states: Ints) -> Floats:
-        """Half the cheapest and half the dearest prediction."""
-        columns, costs, table = self.columns, self.data.costs, self.table
-        assert columns is not None
-        out = np.zeros((len(states), columns.width))
-        every_line = np.arange(len(states))
-        if self.augment_label:
-            label = self.data.labels[table.row[states]]
-            cells = [label * columns.n_classes + pick(costs, axis=1)[label] for pick in (np.argmin, np.argmax)]
-        else:
-            cells = [np.full(len(states), int(pick(costs))) for pick in (np.argmin, np.argmax)]
-        for cell in cells:
-            np.add.at(out, (every_line, columns.cells.start + cell), 0.5)
-        out[every_line, columns.counts.start + table.acquired[states][:, columns.costly].sum(axis=1)] = 1.0
-        if columns.n_outcomes:
-            known = ~np.isnan(table.outcomes).any(axis=1)
-            out[:, columns.own] = table.outcomes[known].mean(axis=0) if known.any() else 0.0
-        return out
-
-    def _state_values(self, k: Ints, states: Ints) -> Floats:
-        """V(S) over all wanted actions, recorded or not; beside the costs their parts, where they are learned."""
-        if self.columns is None or len(states) <= _AT_ONCE:
-            return self._values_of(k, states)
-        pieces = range(0, len(states), _AT_ONCE)
-        return np.concatenate([self._values_of(k[i : i + _AT_ONCE], states[i : i + _AT_ONCE]) for i in pieces])
-
-    def _values_of(self, k: Ints, states: Ints) -> Floats:
+    def _values_of(self, k: Ints, states: Ints) -> Targets:
         counts = self.first_edge[states + 1] - self.first_edge[states]
         owner = np.repeat(np.arange(len(states)), counts)
         offset = np.arange(len(owner)) - np.repeat(np.cumsum(counts) - counts, counts)
         edges = self.first_edge[states][owner] + offset
-        ahead = self._edge_values(k[owner], edges, self.kind)
-        costs = self._assemble(states, owner, edges, ahead[:, :2], self._stop_values(k, states))
-        if self.columns is None:
-            return costs
-        return np.column_stack([costs, self._assemble_parts(k, states, owner, edges, ahead[:, 2:])])
+        ahead, stop = self._edge_values(k[owner], edges, "all"), self._stop_values(k, states, "all")
+        return self._assemble(states, owner, edges, ahead, stop)
 
-    def _assemble_parts(self, k: Ints, states: Ints, owner: Ints, edges: Ints, ahead: Floats) -> Floats:
-        table, columns, n = self.table, self.columns, len(states)
-        assert columns is not None
-        p = table.edge_probability[edges]
-        shape = (n, len(edges))
-        out = np.asarray(csr_array((p, (owner, np.arange(len(edges)))), shape=shape) @ ahead)
-        place = columns.taken(table, edges)
-        out += (csr_array((p, (owner, np.arange(len(edges)))), shape=shape) @ place).toarray()
-        stops = np.flatnonzero(table.stop[states] > 0)
-        if len(stops):
-            out[stops] += table.stop[states[stops]][:, None] * self._stop_parts(k[stops], states[stops])
-        return out
-
-    def _assemble(self, states: Ints, owner: Ints, edges: Ints, ahead: Floats, stop: Floats) -> Floats:
-        table = self.table
-        p = table.edge_probability[edges]
-        out = np.empty((len(states), 2))
-        out[:, ACQUISITION] = table.price[states] + tally(owner, p * ahead[:, ACQUISITION], len(states))
-        out[:, MISCLASSIFICATION] = tally(owner, p * ahead[:, MISCLASSIFICATION], len(states))
-        out[:, MISCLASSIFICATION] += table.stop[states] * stop
-        return out
+    def _assemble(self, states: Ints, owner: Ints, edges: Ints, ahead: Targets, stop: Targets) -> Targets:
+        """V(S): what the decision takes, what follows its edges, what a stop gives."""
+        table, kind = self.table, "all" if ahead.unit.shape[1] + ahead.parts.shape[1] else "costs"
+        shape = (len(states), len(edges))
+        wanted = csr_array((table.edge_probability[edges], (owner, np.arange(len(edges)))), shape=shape)
+        taken, stops = self.known.taken(states, owner, edges, kind), table.stop[states][:, None]
+        return Targets(*(here + wanted @ on + stops * off for here, on, off in zip(taken, ahead, stop, strict=True)))
 
     def part_edges(self, edges: Ints) -> Floats:
         """Parts to go after these edges (m, P), each by the model that has not seen its row; 0 in rows not averaged."""
@@ -348,7 +272,7 @@ class ActionValues:
         rows = self.table.row[self.table.edge_state[edges]]
         out = np.zeros((len(edges), self.columns.width))
         mine = np.flatnonzero(self.averaged[rows])
-        out[mine] = self._edge_values(self.fold[rows[mine]], edges[mine], "parts")
+        out[mine] = self._edge_values(self.fold[rows[mine]], edges[mine], "parts").parts
         return out
 
     def part_stops(self, states: Ints) -> Floats | None:
@@ -359,7 +283,7 @@ class ActionValues:
         rows = self.table.row[states]
         out = np.zeros((len(states), self.columns.width))
         mine = np.flatnonzero(self.averaged[rows] & (self.table.stop[states] > 0))
-        out[mine] = self._stop_parts(self.fold[rows[mine]], states[mine])
+        out[mine] = self._stop_guess(self.fold[rows[mine]], states[mine], "parts").parts
         return out
 
     def values(self, lines: int = 500_000) -> TableValues:
@@ -367,15 +291,15 @@ class ActionValues:
         table = self.table
         n_states, n_edges = len(table.row), len(table.edge_state)
         own = self.fold[table.row]
-        edge, stop = np.zeros((n_edges, 2)), np.zeros(n_states)
+        widths = self.known.widths("costs")
+        edge, stop = Targets.full(n_edges, widths, 0.0), Targets.full(n_states, widths, 0.0)
         states = np.flatnonzero(self.averaged[table.row])
         edges = np.flatnonzero(self.averaged[table.row[table.edge_state]])
         for i in range(0, len(edges), lines):
             part = edges[i : i + lines]
-            edge[part] = self._edge_values(own[table.edge_state[part]], part)
+            edge.put(part, self._edge_values(own[table.edge_state[part]], part, "costs"))
         for i in range(0, len(states), lines):
             part = states[i : i + lines]
-            stop[part] = self._stop_values(own[part], part)
-        everything = np.arange(n_states)
-        state = self._assemble(everything, table.edge_state, np.arange(n_edges), edge, stop)
-        return TableValues(edge, stop, state)
+            stop.put(part, self._stop_values(own[part], part, "costs"))
+        state = self._assemble(np.arange(n_states), table.edge_state, np.arange(n_edges), edge, stop)
+        return TableValues(edge.costs, stop.costs[:, MISCLASSIFICATION], state.costs)

@@ -16,6 +16,7 @@ from sklearn.preprocessing import StandardScaler
 
 from ...arrays import Bools, Floats, Ints, lines_of, unique_sets
 from ..fitting import fit_alone, fit_weighted
+from .targets import Targets
 
 __all__ = [
     "DEFAULT_VALUES",
@@ -78,10 +79,8 @@ class QuadraticRidge(RegressorMixin, BaseEstimator):  # type: ignore[misc]
     def __init__(self, alpha: float | None = None) -> None:
         self.alpha = alpha
 
-    def fit(
-        self, X: Floats, y: Floats, sample_weight: Floats | None = None, also: Floats | None = None
-    ) -> QuadraticRidge:
-        """Fit; y may have several columns. ``also`` are further targets, learned with the penalty that is chosen for y.
+    def fit(self, X: Floats, y: Floats, sample_weight: Floats | None = None, by: slice | None = None) -> QuadraticRidge:
+        """Fit; y may have several columns, and ``by`` are those that the penalty is chosen by, else all.
 
         With one penalty for all, predictions are linear in the targets: those of a linear combination are the linear
         combination of those.
@@ -100,27 +99,17 @@ class QuadraticRidge(RegressorMixin, BaseEstimator):  # type: ignore[misc]
         target = (y - self.intercept_) * (np.sqrt(w)[:, None] if y.ndim == 2 else np.sqrt(w))
         values, vectors = np.linalg.eigh(Z.T @ Z)
         values, rotated = values.clip(0.0), vectors.T @ (Z.T @ target)
-        self.alpha_ = _best_penalty(values, rotated, target) if self.alpha is None else self.alpha
+        chosen_by = ... if by is None else np.s_[:, by]
+        best = _best_penalty(values, rotated[chosen_by], target[chosen_by]) if self.alpha is None else self.alpha
+        self.alpha_ = best
         shrunk = rotated / (values + self.alpha_).reshape(-1, *[1] * (target.ndim - 1))
         self.coef_ = vectors @ shrunk
-        if also is not None:
-            self.also_intercept_ = w @ also / total
-            root = np.sqrt(w)[:, None]
-            turned = vectors.T @ (Z.T @ ((also - self.also_intercept_) * root))
-            self.also_coef_ = vectors @ (turned / (values + self.alpha_)[:, None])
         return self
 
-    def predict(self, X: Floats) -> Floats:
-        """Predict."""
-        return np.asarray((self._expand(X) - self.offset_) @ self.coef_ + self.intercept_)
-
-    def predict_also(self, X: Floats, both: bool = False) -> Floats:
-        """Predict the further targets, or y and these side by side."""
-        Z = self._expand(X) - self.offset_
-        found = Z @ self.also_coef_ + self.also_intercept_
-        if not both:
-            return np.asarray(found)
-        return np.column_stack([Z @ self.coef_ + self.intercept_, found])
+    def predict(self, X: Floats, columns: slice | None = None) -> Floats:
+        """Predict all targets, or some columns of them."""
+        chosen = ... if columns is None else np.s_[..., columns]
+        return np.asarray((self._expand(X) - self.offset_) @ self.coef_[chosen] + self.intercept_[chosen])
 
     def _expand(self, X: Floats) -> Floats:
         Z = (X - self.centre_) / self.scale_
@@ -134,11 +123,11 @@ class QuadraticRidge(RegressorMixin, BaseEstimator):  # type: ignore[misc]
 class PooledRidge(QuadraticRidge):
     """The same for lines of many sets at once: blanks become the mean, and indicators of the set tell them apart."""
 
-    def fit(self, X: Floats, y: Floats, sample_weight: Floats | None = None, also: Floats | None = None) -> PooledRidge:
+    def fit(self, X: Floats, y: Floats, sample_weight: Floats | None = None, by: slice | None = None) -> PooledRidge:
         """Fit; y may have several columns."""
         known = ~np.isnan(X)
         self.blank_ = np.where(known, X, 0.0).sum(axis=0) / np.maximum(known.sum(axis=0), 1)
-        super().fit(self._filled(X), y, sample_weight, also)
+        super().fit(self._filled(X), y, sample_weight, by)
         return self
 
     def _expand(self, X: Floats) -> Floats:
@@ -275,7 +264,7 @@ class Features(NamedTuple):
 
     values: Floats  # (m, d), NaN where neither acquired nor given
     acquired: Bools  # (m, G)
-    label: Floats  # (m, K - 1) or (m, 0), and the cost of stopping where it is known
+    label: Floats  # (m, K - 1) or (m, 0), and whether stopping would be right, where that is known
 
 
 class DepthModel:
@@ -284,9 +273,9 @@ class DepthModel:
     A set and action without a model of its own falls back to one of fewer values: those known in every set of this
     depth, with the action as an indicator.
 
-    ``also`` are further targets, of which ``target`` are linear combinations. Ridge regression learns them with the penalties
-    of ``target``, so that its predictions keep to these combinations; beside any other regressor they are
-    learned by ridge regressions of their own.
+    Ridge regression learns all targets with one penalty, chosen by the costs at unit prices: its predictions of a cost are then
+    the same combination of those of parts, whatever the prices. Beside any other regressor, which learns the costs alone,
+    parts are learned by ridge regressions of their own.
     """
 
     def __init__(
@@ -294,32 +283,39 @@ class DepthModel:
         spec: ValueRegressor,
         features: Features,
         actions: Bools,
-        target: Floats,
+        targets: Targets,
         weight: Floats | None,
         shared: Bools,
-        also: Floats | None = None,
     ) -> None:
-        self.spec, self.n_targets, self.shared = spec, target.shape[1], shared
-        self.parts: dict[bytes, tuple[Bools, Any]] = {}
-        self.n_also = 0 if also is None else also.shape[1]
+        self.spec, self.shared = spec, shared
+        self.models: dict[bytes, tuple[Bools, Any]] = {}
         self.second: DepthModel | None = None
-        if also is not None and not spec.linear:
-            self.second = DepthModel(PRESETS["quadratic"](), features, actions, also, weight, shared)
-            also = None
+        if targets.parts.shape[1] and not spec.linear:
+            none = targets.parts[:, :0]
+            own = Targets(targets.parts, none, none)
+            self.second = DepthModel(PRESETS["quadratic"](), features, actions, own, weight, shared)
+            targets = targets._replace(parts=none)
+        self.n_costs, self.n_unit, _ = (block.shape[1] for block in targets)
+        target = np.column_stack(targets)
+        self.n_targets = target.shape[1]
         if len(target) == 0:
             return
         if spec.pooled:
             X = self._pooled(features, actions)
             keep = np.asarray(~np.isnan(X).all(axis=0))  # a booster refuses a column without any value
-            self.parts[b""] = keep, self._fit(X[:, keep], target, weight, None)
+            self.models[b""] = keep, self._fit(X[:, keep], target, weight)
             return
         kinds, index = unique_sets(np.column_stack([features.acquired, actions]))
         for kind, lines in zip(kinds, lines_of(index, len(kinds)), strict=True):
             known = ~np.isnan(features.values[lines[0]])
             X = np.column_stack([features.values[lines][:, known], features.label[lines]])
-            part = None if weight is None else weight[lines]
-            self.parts[kind.tobytes()] = known, self._fit(X, target[lines], part, None if also is None else also[lines])
-        self.fallback = self._fit(self._fewer(features, actions), target, weight, also)
+            self.models[kind.tobytes()] = known, self._fit(X, target[lines], None if weight is None else weight[lines])
+        self.fallback = self._fit(self._fewer(features, actions), target, weight)
+
+    def _columns(self, kind: str) -> slice:
+        """Targets of a kind, among those that the models have: costs, costs at unit prices, parts."""
+        before = self.n_costs + self.n_unit
+        return {"costs": slice(self.n_costs), "parts": slice(before, None), "all": slice(None)}[kind]
 
     def _fewer(self, features: Features, actions: Bools) -> Floats:
         return np.column_stack([features.values[:, self.shared], features.label, actions])
@@ -328,64 +324,65 @@ class DepthModel:
     def _pooled(features: Features, actions: Bools) -> Floats:
         return np.column_stack([features.values, features.acquired, actions, features.label])
 
-    def _fit(self, X: Floats, target: Floats, weight: Floats | None, also: Floats | None) -> Any:
+    def _fit(self, X: Floats, target: Floats, weight: Floats | None) -> Any:
         if X.shape[1] == 0:  # nothing known: the mean
-            return np.average(target if also is None else np.column_stack([target, also]), axis=0, weights=weight)
-        if also is not None:
-            target = target if self.n_targets > 1 else target[:, 0]
-            return QuadraticRidge(self.spec.estimator.alpha).fit(X, target, sample_weight=weight, also=also)
+            return np.average(target, axis=0, weights=weight)
+        if self.spec.linear:  # ours: no threads, and nothing to refuse
+            by = slice(self.n_costs, self.n_costs + self.n_unit) if self.n_unit else None
+            return clone(self.spec.estimator).fit(X, target, sample_weight=weight, by=by)
         if self.spec.multi_output:
             return self._learned(X, target if self.n_targets > 1 else target[:, 0], weight)
         return [self._learned(X, target[:, j], weight) for j in range(self.n_targets)]
 
     def _learned(self, X: Floats, target: Floats, weight: Floats | None) -> Any:
-        if weight is None and isinstance(
-            self.spec.estimator, QuadraticRidge
-        ):  # ours: no threads, and nothing to refuse
-            return clone(self.spec.estimator).fit(X, target)
         if weight is None:
             return fit_alone(clone(self.spec.estimator), X, target)
         return fit_weighted(self.spec.estimator, X, target, weight)
 
-    def predict(self, features: Features, actions: Bools, kind: str = "costs") -> tuple[Floats, int]:
+    def predict(self, features: Features, actions: Bools, kind: str = "costs") -> tuple[Targets, int]:
         """Predictions, NaN where there was no line at all to learn from, and how many had no model of their own.
 
-        ``kind`` says of what: "costs", the further targets ("parts"), or "both" side by side.
+        ``kind`` says of what: "costs", "parts", or "all".
         """
+        none = np.zeros((len(actions), 0))
         if self.second is not None and kind != "costs":
             parts, orphans = self.second.predict(features, actions)
             if kind == "parts":
-                return parts, orphans
+                return Targets(none, none, parts.costs), orphans
             own, orphans = self.predict(features, actions)
-            return np.column_stack([own, parts]), orphans
-        width = {"costs": self.n_targets, "parts": self.n_also, "both": self.n_targets + self.n_also}[kind]
-        out = np.full((len(actions), width), np.nan)
-        if not self.parts:
+            return own._replace(parts=parts.costs), orphans
+        out, orphans = self._predict(features, actions, self._columns(kind))
+        if kind == "all":
+            return Targets(*np.split(out, [self.n_costs, self.n_costs + self.n_unit], axis=1)), orphans
+        return (Targets(out, none, none) if kind == "costs" else Targets(none, none, out)), orphans
+
+    def _predict(self, features: Features, actions: Bools, columns: slice) -> tuple[Floats, int]:
+        out = np.full((len(actions), len(range(self.n_targets)[columns])), np.nan)
+        if not self.models:
             return out, len(actions)
         if self.spec.pooled:
-            keep, model = self.parts[b""]
-            return self._ask(model, self._pooled(features, actions)[:, keep], kind), 0
+            keep, model = self.models[b""]
+            return self._ask(model, self._pooled(features, actions)[:, keep], columns), 0
         orphans = 0
         kinds, index = unique_sets(np.column_stack([features.acquired, actions]))
         for one, lines in zip(kinds, lines_of(index, len(kinds)), strict=True):
-            if (found := self.parts.get(one.tobytes())) is None:
+            if (found := self.models.get(one.tobytes())) is None:
                 part = Features(features.values[lines], features.acquired[lines], features.label[lines])
                 fewer = self._fewer(part, actions[lines])
                 if not np.isnan(fewer).any():  # else even the shared values are not known here: no answer
-                    out[lines] = self._ask(self.fallback, fewer, kind)
+                    out[lines] = self._ask(self.fallback, fewer, columns)
                 orphans += len(lines)
                 continue
             known, model = found
             X = np.column_stack([features.values[lines][:, known], features.label[lines]])
-            out[lines] = self._ask(model, X, kind)
+            out[lines] = self._ask(model, X, columns)
         return out, orphans
 
-    def _ask(self, model: Any, X: Floats, kind: str) -> Floats:
+    def _ask(self, model: Any, X: Floats, columns: slice) -> Floats:
         if isinstance(model, np.ndarray):
-            chosen = {"costs": slice(self.n_targets), "parts": slice(self.n_targets, None), "both": slice(None)}[kind]
-            return np.broadcast_to(model[chosen], (len(X), len(model[chosen])))
-        if kind != "costs":
-            return np.asarray(model.predict_also(X, kind == "both"))
+            return np.broadcast_to(model[columns], (len(X), len(model[columns])))
+        if self.spec.linear:
+            return np.asarray(model.predict(X, columns))
         models = model if isinstance(model, list) else [model]
         answers = [np.asarray(m.predict(X), dtype=float) for m in models]
         found = np.column_stack(answers) if all(len(a) == len(X) for a in answers) else answers[0]
