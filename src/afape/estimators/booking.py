@@ -3,18 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from functools import cached_property
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from scipy.sparse import csr_array
 
 from ..arrays import Floats, Ints
-from ..nuisance.propensity.chain import ChainPropensity
-from ..nuisance.propensity.factor import Factor
-from ..nuisance.weights import WeightedStates
+from ..nuisance.propensity import StackedScores
+from .slopes import Lines, StateWeights, dense, slopes_of
 
-__all__ = ["Block", "Bookings", "StateWeights", "Term", "normalizer_pulls"]
+__all__ = ["Block", "Bookings", "Term", "normalizer_pulls"]
 
 
 class Term(NamedTuple):
@@ -32,36 +30,19 @@ class Block(NamedTuple):
     row: Ints  # (l,)
     terms: tuple[Term, ...]
 
+    def forward(self, by_state: Floats, before: Floats) -> Iterator[tuple[csr_array | Floats, Ints, Floats]]:
+        """The lines with their coefficients where states weigh this much."""
+        moved = sum(term.amount * by_state[term.state] / before[term.step] for term in self.terms)
+        yield self.matrix, self.row, np.asarray(moved)
 
-class StateWeights:
-    """Weights of all states of a table, 0 where a state is not used, and how they move with every learned factor."""
-
-    def __init__(self, n_states: int, weighted: WeightedStates, scored: bool) -> None:
-        self.n_states, self.weighted, self.scored = n_states, weighted, scored
-        self.weight = np.zeros(n_states)
-        self.weight[weighted.lines] = weighted.weight
-
-    @cached_property
-    def _parts(self) -> dict[Factor, list[tuple[Ints, Floats]]]:
-        found: dict[Factor, list[tuple[Ints, Floats]]] = {}
-        for lines, _, factors in self.weighted.parts if self.scored else ():
-            for factor, slack in factors:
-                if factor.of.estimator is None and len(lines):
-                    found.setdefault(factor, []).append((lines, slack))
-        return found
-
-    def moves(self) -> Iterator[tuple[Factor, Floats]]:
-        """Every factor with the weights times the derivative of their logarithm in minus its log-odds; 0 where clipped.
-
-        One by one: all factors together would take many times the memory of the weights.
-        """
-        weighted = self.weighted
-        moving = weighted.weight * ~weighted.clipped
-        for factor, parts in self._parts.items():
-            out = np.zeros(self.n_states)
-            for lines, slack in parts:
-                out[weighted.lines[lines]] += moving[lines] * slack
-            yield factor, out
+    def backward(self, out: Floats, before: Floats) -> None:
+        """Add to ``out`` (s, P) what a state's weight books."""
+        for term in self.terms:
+            used = np.flatnonzero(term.amount)  # an edge that leads nowhere has no state to go to
+            states, place = np.unique(term.state[used], return_inverse=True)
+            share = term.amount[used] / before[term.step[used]]
+            onto = csr_array((share, (place, used)), shape=(len(states), len(term.amount)))
+            out[states] += dense(onto @ self.matrix)
 
 
 class Bookings:
@@ -73,15 +54,15 @@ class Bookings:
         Sum over the lines of a row of :math:`w \, q / b_t`, with b_t the mean weight before decision t.
     steps : ndarray of shape (T + 1, P)
         Mean over rows of :math:`w \, q` by decision, from which the pull of the normalisers follows.
-    slopes : dict
-        Derivative of the sums of every fold in the parameters of each factor, (K, P, p).
+    slopes : Slopes or None
+        Derivative of the sums in the parameters of the propensity, where these have scores.
     """
 
-    def __init__(self, before: Floats, row_weight: Floats, n_parts: int, chain: ChainPropensity | None) -> None:
-        self.before, self.row_weight, self.chain = before, row_weight, chain
+    def __init__(self, before: Floats, row_weight: Floats, n_parts: int, scores: StackedScores | None) -> None:
+        self.before, self.row_weight = before, row_weight
+        self.slopes = slopes_of(scores, row_weight, n_parts)
         self.rows = np.zeros((len(row_weight), n_parts))
         self.steps = np.zeros((len(before), n_parts))
-        self.slopes: dict[Factor, Floats] = {}
 
     def add(self, block: Block, weights: StateWeights) -> None:
         """Book a block of lines."""
@@ -92,9 +73,17 @@ class Bookings:
             self._step(matrix, row, term.step, coefficient)
             booked += coefficient / self.before[term.step]
         self._row(matrix, row, booked)
-        for factor, move in weights.moves():
-            moved = sum(term.amount * move[term.state] / self.before[term.step] for term in terms)
-            self.move(factor, matrix, row, np.asarray(moved))
+        self.follow(block, weights)
+
+    def follow(self, lines: Lines, weights: StateWeights) -> None:
+        """How what is booked moves with the propensity."""
+        if self.slopes is not None:
+            self.slopes.add(lines, weights, self.before)
+
+    def close(self, weights: StateWeights) -> None:
+        """After the last lines of a table."""
+        if self.slopes is not None:
+            self.slopes.close(weights)
 
     def book(self, matrix: csr_array | Floats, row: Ints, coefficient: Floats) -> None:
         """Book lines with these coefficients, weights included, at the first normaliser."""
@@ -103,7 +92,7 @@ class Bookings:
 
     def _step(self, matrix: csr_array | Floats, row: Ints, step: Ints, coefficient: Floats) -> None:
         weight, lines = coefficient * self.row_weight[row], np.arange(len(row))
-        self.steps += _dense(csr_array((weight, (step, lines)), shape=(len(self.steps), len(row))) @ matrix)
+        self.steps += dense(csr_array((weight, (step, lines)), shape=(len(self.steps), len(row))) @ matrix)
 
     def _row(self, matrix: csr_array | Floats, row: Ints, coefficient: Floats) -> None:
         used = np.flatnonzero(coefficient)
@@ -111,21 +100,7 @@ class Bookings:
             return
         low, high = int(row[used].min()), int(row[used].max()) + 1  # a chunk is a range of rows
         place = csr_array((coefficient[used], (row[used] - low, used)), shape=(high - low, len(row)))
-        self.rows[low:high] += _dense(place @ matrix)
-
-    def move(self, factor: Factor, matrix: csr_array | Floats, row: Ints, coefficient: Floats) -> None:
-        """Lines whose weights move with a factor, by these coefficients."""
-        assert self.chain is not None
-        used = np.flatnonzero(coefficient * self.row_weight[row])
-        if len(used) == 0:
-            return
-        fold, part = self.chain.fold[row[used]], matrix[used]
-        moved = factor.design[row[used]] * (coefficient * self.row_weight[row])[used, None]
-        if factor not in self.slopes:
-            self.slopes[factor] = np.zeros((self.chain.n_folds, self.rows.shape[1], moved.shape[1]))
-        for k in np.unique(fold):
-            mine = np.flatnonzero(fold == k)
-            self.slopes[factor][k] -= _dense(part[mine].T @ moved[mine])
+        self.rows[low:high] += dense(place @ matrix)
 
     @property
     def values(self) -> Floats:
@@ -148,7 +123,3 @@ def normalizer_pulls(step: Floats, before: Floats) -> Floats:
     """
     pull = -step / before**2
     return np.column_stack([pull[:-1], np.cumsum(pull[::-1])[::-1][1:]])
-
-
-def _dense(found: Any) -> Floats:
-    return np.asarray(found.toarray() if hasattr(found, "toarray") else found)

@@ -1,21 +1,22 @@
-"""Superset propensity by the chain rule over groups, and what learning it does to the influence values."""
+"""Superset propensity by the chain rule over groups."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
 from copy import copy
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
-from ...arrays import Bools, Floats, Ints, every, lines_of, tally
+from ...arrays import Bools, Floats, Ints, every, lines_of
 from ...data import Retrospective
 from ...missingness.assumptions import Conditioning
 from ...support import SupportMap
+from .answer import Answer, FactorParts, Part
 from .factor import Crossfit, Factor, Form, Forms, boosted
 from .root import RootPropensity
+from .scores import FactorScores
 
-__all__ = ["Answer", "ChainPropensity", "Part", "StackedScores", "canonical_order"]
+__all__ = ["ChainPropensity", "canonical_order"]
 
 
 def canonical_order(data: Retrospective) -> list[int]:
@@ -24,21 +25,6 @@ def canonical_order(data: Retrospective) -> list[int]:
     names = data.problem.group_names
     sometimes = np.flatnonzero(~data.always_recorded)
     return sorted((int(g) for g in sometimes), key=lambda g: (-share[g], names[g]))
-
-
-class Part(NamedTuple):
-    """The states of one set: their probability, and its factors with d log probability / d log-odds."""
-
-    lines: Ints
-    probability: Floats
-    factors: list[tuple[Factor, Floats]]
-
-
-class Answer(NamedTuple):
-    """Probabilities, and the parts that they are made of where standard errors can use them."""
-
-    probability: Floats
-    parts: tuple[Part, ...] = ()
 
 
 class ChainPropensity:
@@ -147,7 +133,7 @@ class ChainPropensity:
         probability = np.ones(len(rows))
         for part in parts:
             probability[part.lines] = part.probability
-        return Answer(probability, tuple(parts))
+        return Answer(probability, FactorParts(parts))
 
     def _part(self, lines: Ints, rows: Ints, required: Bools) -> Part:
         p, factors = np.ones(len(lines)), []
@@ -160,6 +146,10 @@ class ChainPropensity:
                 p = p * self.root.probability[rows]
                 factors += [(factor, slack[rows]) for factor, slack in self.root.slack]
         return Part(lines, p, factors)
+
+    def scores(self, row_weight: Floats) -> FactorScores | None:
+        """What standard errors have to know of the learning; None where the models have no scores."""
+        return FactorScores(self, row_weight) if self.stacked else None
 
     def refit(self, row_weight: Floats) -> ChainPropensity:
         """Learn again with these row weights."""
@@ -180,110 +170,3 @@ class ChainPropensity:
         """Whether every logistic fit so far converged."""
         factors = [*self.factors.values(), *(() if self.root is None else self.root.factors)]
         return all(f is None or f.converged for factor in factors for f in factor.fits)
-
-
-class StackedScores:
-    r"""Collects the derivative of an estimate in the parameters of its logistic propensities.
-
-    An estimate is a smooth function of row means of sums :math:`\sum_S w_S q_S` over states. For a factor f with log-odds
-    :math:`\eta_f` and the model of fold k,
-    :math:`\partial w_S / \partial\theta_{fk} = -w_S \, (\partial \log P_S / \partial \eta_f) \, z_i` for every state S of a
-    row i in fold k whose probability contains f (in a chain the bracket is 1 - p). With :math:`D_{fk}` the derivative of
-    the estimate, times n, the influence value of row j gains
-
-    .. math:: \sum_{f, k} D_{fk}' A_{fk}^{-1} s_{fk, j}
-
-    with score s and information A of the fit (`LogisticFit`). Where rows of the fit of f are weighted by other factors
-    f' its score depends on them; :math:`D_{fk}' A_{fk}^{-1} \, \partial s_{fk} / \partial\theta_{f'k}`, with
-    :math:`\partial s_{fk} / \partial\theta_{f'k} = \sum_j s_{fk,j} \, (\partial \log w_j / \partial\eta_{f'}) \, z_j'`, is
-    then added to :math:`D_{f'k}`, from what was learned last to what was learned first.
-    """
-
-    def __init__(self, propensity: ChainPropensity, row_weight: Floats) -> None:
-        self.propensity = propensity
-        self._share = tally(propensity.fold, row_weight, propensity.n_folds) / row_weight.sum()
-        self._derivative: dict[Factor, Floats] = {}  # (K, T, Q, p)
-        self.whole = True  # whether every factor so far has a score
-
-    def add(self, rows: Ints, parts: Iterable[Part], depth: Ints, weighted: Floats) -> None:
-        """Add states: ``weighted`` (m, Q) holds w_S q_S, 0 where a clipped weight does not move."""
-        chain = self.propensity
-        for lines, _, factors in parts:
-            if len(lines) == 0:
-                continue
-            t = int(depth[lines[0]])  # a set has one depth: the number of its costly groups
-            fold, q = chain.fold[rows[lines]], weighted[lines]
-            for factor, slack in factors:
-                if factor.of.estimator is not None:
-                    self.whole = False
-                    continue
-                z = factor.design[rows[lines]]
-                total = self._slot(factor, t, q.shape[1])
-                for k in range(chain.n_folds):
-                    mine = fold == k
-                    total[k, t] -= (q[mine] * slack[mine, None]).T @ z[mine]
-
-    def _slot(self, factor: Factor, t: int, n_quantities: int) -> Floats:
-        p = factor.design.shape[1]
-        old = self._derivative.get(factor)
-        if old is None or old.shape[1] <= t:
-            new = np.zeros((self.propensity.n_folds, t + 1, n_quantities, p))
-            if old is not None:
-                new[:, : old.shape[1]] = old
-            self._derivative[factor] = new
-        return self._derivative[factor]
-
-    def influence(self, directions: Floats, more: Mapping[Factor, Floats] | None = None) -> Floats:
-        """Additions (E, n) to the influence values of E estimates with derivatives (E, T, Q) in the means.
-
-        ``more`` are derivatives of the estimates themselves, by factor and fold (K, E, p).
-        """
-        out = np.zeros((len(directions), len(self.propensity.fold)))
-        if not self.whole:  # a part of the correction may make errors too small; none of it makes them too large
-            return out
-        slopes = {f: _pooled(f, d, directions) for f, d in self._derivative.items()}
-        for factor, by_fold in (more or {}).items():
-            own = by_fold[[fit is not None for fit in factor.fits]].sum(axis=0)
-            slopes[factor] = slopes[factor] + own if factor in slopes else own
-        for factor in self._backwards(slopes):
-            if factor not in slopes:
-                continue
-            fitted = np.array([fit is not None for fit in factor.fits])
-            share = self._share * fitted
-            for k, fit in enumerate(factor.fits):
-                if fit is None or share[k] == 0:
-                    continue
-                slope = slopes[factor] * (share[k] / share.sum()) @ fit.inverse_information
-                out += self._through(factor, k, slope, slopes)
-        return out
-
-    def _backwards(self, slopes: dict[Factor, Floats]) -> list[Factor]:
-        """Every factor before those that its rows are weighted by."""
-        root = [] if self.propensity.root is None else self.propensity.root.factors
-        inner = set(root)
-        return [*(f for f in slopes if f not in inner), *reversed(root)]
-
-    def _through(self, factor: Factor, k: int, slope: Floats, slopes: dict[Factor, Floats]) -> Floats:
-        """Score of the model of fold k times ``slope`` (E, p), in every row; what its weights pass on goes to ``slopes``."""
-        used = np.zeros(len(self.propensity.fold))
-        rows = factor.training(k)
-        used[rows] = 1.0
-        # All rows at once, then a mask: quicker than picking rows out and putting them back.
-        residual = used * (factor.outcome - factor.fitted(k))
-        pulls: list[tuple[Factor, Floats]] = []
-        if factor.weighting is not None:
-            weight, pulls = factor.weighting.of(k, rows, factor.outcome[rows])
-            residual[rows] *= weight
-        added = (slope @ factor.design.T) * residual
-        for other, pull in pulls:
-            passed = (added[:, rows] * pull) @ other.design[rows]
-            slopes[other] = slopes[other] + passed if other in slopes else passed
-        return np.asarray(
-            added - used * (added.sum(axis=1, keepdims=True) / used.sum())
-        )  # Firth's scores do not sum to 0
-
-
-def _pooled(factor: Factor, derivative: Floats, directions: Floats) -> Floats:
-    """Derivative (E, p) of the estimates: the folds estimate one and the same per row, so pool it, a fifth of the noise."""
-    fitted = np.array([fit is not None for fit in factor.fits])
-    return np.asarray(np.einsum("etq,tqp->ep", directions[:, : derivative.shape[1]], derivative[fitted].sum(axis=0)))

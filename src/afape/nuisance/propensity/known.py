@@ -10,7 +10,7 @@ from numpy.typing import ArrayLike
 from ...arrays import Bools, Floats, Ints, any_of, check_flag, index_of, lines_of, unique_sets
 from ...data import Retrospective
 from ...support import SupportMap
-from .chain import Answer
+from .answer import Answer
 
 __all__ = ["BoundKnownPropensity", "KnownPropensity"]
 
@@ -124,6 +124,10 @@ class BoundKnownPropensity:
         """Whether it knows the probability of this set."""
         needed = required & self.sometimes
         return self.covered is None or not needed.any() or needed.tobytes() in self.covered
+
+    def scores(self, row_weight: Floats) -> None:
+        """Nothing was learned."""
+        return
 
     def refit(self, row_weight: Floats) -> BoundKnownPropensity:
         """What is known stays as it is."""

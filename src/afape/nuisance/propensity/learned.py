@@ -7,8 +7,9 @@ from typing import Any, Protocol
 
 from ...arrays import Bools, Floats, Ints, check_flag, check_number
 from ...support import SupportMap
-from .chain import Answer
+from .answer import Answer
 from .factor import FORMS
+from .scores import StackedScores
 
 __all__ = ["DEFAULT_PROPENSITY", "BoundPropensity", "LearnedPropensity"]
 
@@ -28,6 +29,10 @@ class BoundPropensity(Protocol):
 
     def answer(self, rows: Ints, sets: Bools, lines: list[Ints]) -> Answer:
         """The same where ``lines`` says which rows go with each set, with what the probabilities are made of."""
+        ...
+
+    def scores(self, row_weight: Floats) -> StackedScores | None:
+        """What standard errors have to know of the learning; None where there is nothing, or no score."""
         ...
 
     def refit(self, row_weight: Floats) -> BoundPropensity:
