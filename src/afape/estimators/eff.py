@@ -14,12 +14,11 @@ from ..arrays import Floats, Ints, cluster_sums, lines_of
 from ..imputation import Components, ShownParts
 from ..nuisance.fitted import Evidence
 from ..walk import PartColumns, WalkTable
-from .booking import Block, Bookings
+from .booking import Block, Bookings, StateWeights, dense
 from .drl import doubly_robust
 from .estimate import TARGETS, Estimate, Outcome
 from .linear import InfluenceParts, LinearParts, Origin, ReplicatedParts
 from .reduction import nothing
-from .slopes import StateWeights, dense
 from .weighted import REACH, STOP, Flows, WeightedSums, weighted_sums
 
 __all__ = ["EfficientSums", "efficient", "least_variance_mixture"]

@@ -11,11 +11,10 @@ import numpy as np
 
 from ..arrays import Bools, Floats, Ints, tally
 from ..nuisance.fitted import Evidence
-from .booking import Block, Bookings, Term
+from .booking import Block, Bookings, StateWeights, Term
 from .estimate import Estimate
 from .ipw import inverse_probability
 from .proportion import Proportion
-from .slopes import StateWeights
 from .weighted import WeightedSums
 
 __all__ = ["Bin", "FinalScores"]

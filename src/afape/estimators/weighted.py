@@ -16,10 +16,9 @@ from ..nuisance.propensity import StackedScores
 from ..nuisance.weights import View, WeightedStates
 from ..nuisance.worst_case import Ends
 from ..walk import FREE, PartColumns, WalkTable
-from .booking import Bookings
+from .booking import Bookings, StateWeights
 from .estimate import TARGETS, Estimate, Outcome
 from .linear import InfluenceParts, LinearParts, Origin, ReplicatedParts
-from .slopes import StateWeights
 
 __all__ = [
     "REACH",

@@ -1,10 +1,9 @@
 """Superset propensities P(R >= S | given): known, learned along the chain rule, or from one model of all indicators."""
 
 from .autoregressive import AutoregressivePropensity
-from .chain import ChainPropensity
+from .chain import ChainPropensity, StackedScores
 from .known import KnownPropensity
 from .learned import BoundPropensity, LearnedPropensity
-from .scores import StackedScores
 
 __all__ = [
     "AutoregressivePropensity",

@@ -16,8 +16,8 @@ from .answer import Answer, PatternParts
 from .chain import canonical_order
 from .factor import Form, Forms
 from .logistic import LogisticFit, fit_logistic
+from .pattern_scores import PatternScores
 from .patterns import CELLS, Gradient, PatternLaw, PatternModel, moments
-from .scores import PatternScores
 
 __all__ = ["MAX_GROUPS", "AutoregressivePropensity"]
 

@@ -8,8 +8,8 @@ from typing import Any, Protocol
 from ...arrays import Bools, Floats, Ints, check_flag, check_number
 from ...support import SupportMap
 from .answer import Answer
+from .chain import StackedScores
 from .factor import FORMS
-from .scores import StackedScores
 
 __all__ = ["DEFAULT_PROPENSITY", "BoundPropensity", "LearnedPropensity"]
 
