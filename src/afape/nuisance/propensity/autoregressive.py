@@ -168,14 +168,19 @@ class AutoregressivePropensity:
 
     def _law(self, k: int, rows: Ints) -> PatternLaw:
         """The law of the pattern in these rows by the models of fold k."""
-        log_odds, earlier = np.empty((len(rows), len(self.order))), np.zeros((len(self.order),) * 2)
-        never = []
+        log_odds, offsets, never = np.empty((len(rows), len(self.order))), [], []
+        patterns = np.zeros((1, 0))
         for j, fit in enumerate(self.fits[k]):
             z = self.designs[j][rows]
-            given, earlier[:j, j] = np.split(fit.coefficients, [z.shape[1]])
+            given, earlier = np.split(fit.coefficients, [z.shape[1]])
             log_odds[:, j] = (z * given).sum(axis=1)
-            never += [(j, needed, where[rows]) for needed, where in self._last(j)]
-        return PatternLaw(log_odds, earlier, never)
+            offsets.append((patterns * earlier).sum(axis=1))
+            half = len(patterns)
+            patterns = np.column_stack([np.tile(patterns, (2, 1)), np.repeat([0.0, 1.0], half)])
+            for needed, where in self._last(j):
+                required = int((needed * (1 << np.arange(j))).sum())
+                never.append((j, np.arange(1 << j) & required == required, where[rows]))
+        return PatternLaw(log_odds, offsets, never)
 
     def probability(self, rows: Ints, sets: Bools, index: Ints) -> Floats:
         """P(R >= sets[index] | given) in these rows, before any clipping."""
@@ -198,21 +203,12 @@ class AutoregressivePropensity:
         """P(R >= S) for all S as bit masks, shape (len(rows), 2^q)."""
         q = len(self.order)
         out = np.empty((len(rows), 1 << q))
-        for k, fits in enumerate(self.fits):
+        for k in range(self.n_folds):
             mine = np.flatnonzero(self.fold[rows] == k)
             if len(mine) == 0:
                 continue
-            joint = np.ones((len(mine), 1))
-            patterns = np.zeros((1, 0))
-            for j, fit in enumerate(fits):
-                z = self.designs[j][rows[mine]]
-                given, earlier = np.split(fit.coefficients, [z.shape[1]])
-                p = expit((z * given).sum(axis=1)[:, None] + (patterns * earlier).sum(axis=1)[None, :])
-                for needed, where in self._last(j):
-                    p[np.ix_(where[rows[mine]], every((patterns > 0) | ~needed))] = 0.0
-                joint = np.concatenate([joint * (1 - p), joint * p], axis=1)
-                half = len(patterns)
-                patterns = np.column_stack([np.tile(patterns, (2, 1)), np.repeat([0.0, 1.0], half)])
+            law = self._law(k, rows[mine])
+            joint = law.joint(law.conditionals(np.arange(len(mine))), len(mine))
             for j in range(q):  # sum over supersets, one bit at a time
                 cube = joint.reshape(len(mine), -1, 2, 1 << j)
                 cube[:, :, 0] += cube[:, :, 1]

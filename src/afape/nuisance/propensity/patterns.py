@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
 import numpy as np
@@ -57,15 +57,24 @@ class PatternLaw(NamedTuple):
     """The law of the pattern in some rows: log-odds of each indicator given the earlier ones."""
 
     log_odds: Floats  # (n, q), with no earlier indicator
-    earlier: Floats  # (q, q), what indicator l adds to the log-odds of j at [l, j]; 0 unless l < j
-    never: list[tuple[int, Bools, Bools]]  # j, earlier groups (j,), rows (n,): j is not recorded with all of these
+    offsets: list[Floats]  # (2^j,), what each earlier pattern, as a bit mask, adds to the log-odds of j
+    never: list[tuple[int, Bools, Bools]]  # j, earlier patterns (2^j,), rows (n,): j is not recorded after these
 
-    def probability(self, rows: Ints, patterns: Floats) -> Floats:
-        """P(r_j = 1 | r_1, ..., r_{j-1}) of patterns (b, N, q) in b rows, for every j."""
-        p: Floats = expit(self.log_odds[rows][:, None, :] + patterns @ self.earlier)
-        for j, needed, where in self.never:
-            p[where[rows][:, None] & (patterns[:, :, :j][:, :, needed] > 0).all(axis=2), j] = 0.0
-        return p
+    def conditionals(self, rows: Ints) -> Iterator[Floats]:
+        """P(r_j = 1 | r_1, ..., r_{j-1}) of all earlier patterns as bit masks, shape (b, 2^j), for one j after the other."""
+        for j, offset in enumerate(self.offsets):
+            p = expit(self.log_odds[rows, j][:, None] + offset[None, :])
+            for last, after, where in self.never:
+                if last == j and (mine := where[rows]).any():
+                    p[np.ix_(mine, after)] = 0.0
+            yield p
+
+    def joint(self, conditionals: Iterable[Floats], n: int) -> Floats:
+        """P(R = r) of all patterns as bit masks in n rows, shape (n, 2^q)."""
+        joint = np.ones((n, 1))
+        for p in conditionals:
+            joint = np.concatenate([joint * (1 - p), joint * p], axis=1)
+        return joint
 
 
 class _Jobs(NamedTuple):
@@ -107,7 +116,7 @@ def moments(law: PatternLaw, rows: Ints, masks: Ints) -> Iterator[tuple[Ints, Fl
     for each in np.unique(kind):
         mine = np.flatnonzero(kind == each)
         bits = int(inner[mine[0]])
-        cells = (3 * q << (q - int(shared[mine[0]]))) + (q * (q + 1) << bits)
+        cells = (3 * q << (q - int(shared[mine[0]]))) + (q * (q + 1) << bits) + (4 << q)
         step = max(CELLS // cells, 1)
         pairs = np.flatnonzero(kind[jobs.of_pair] == each)
         bounds = np.searchsorted(jobs.of_pair[pairs], np.append(mine[::step], len(kind)))
@@ -151,14 +160,20 @@ def _sums(law: PatternLaw, rows: Ints, common: Ints, union: Ints, bits: int) -> 
     q, b = law.log_odds.shape[1], len(rows)
     rest, outside = _members(union & ~common, q, bits), _members(~union, q, None)
     code = common[:, None, None] + _corners(rest)[:, :, None] + _corners(outside)[:, None, :]
-    patterns = (code.reshape(b, -1, 1) >> np.arange(q) & 1).astype(float)
-    p = law.probability(rows, patterns)
-    joint = np.prod(np.where(patterns > 0, p, 1 - p), axis=2)
-    residual = ((patterns - p) * joint[:, :, None]).reshape(b << bits, -1, q)
-    beside = np.concatenate([np.ones((*patterns.shape[:2], 1)), patterns], axis=2).reshape(b << bits, -1, 1 + q)
+    code = code.reshape(b, -1)
+    who, place = np.unique(rows, return_inverse=True)
+    given = list(law.conditionals(who))
+    joint = law.joint(given, len(who))[place[:, None], code]
+    beside = np.ones((1 + q, *code.shape))  # groups first: they are filled one by one
+    residual = np.empty((q, *code.shape))
+    for j, p in enumerate(given):
+        beside[1 + j] = code >> j & 1
+        residual[j] = (beside[1 + j] - p[place[:, None], code & ((1 << j) - 1)]) * joint
+    shape = b << bits, -1
+    left, right = (part.reshape(len(part), *shape).transpose(1, 0, 2) for part in (residual, beside))
     out = np.empty((b << bits, q * (1 + q) + 1))
-    out[:, :-1] = (residual.transpose(0, 2, 1) @ beside).reshape(b << bits, -1)
-    out[:, -1] = joint.reshape(b << bits, -1).sum(axis=1)
+    out[:, :-1] = (left @ right.transpose(0, 2, 1)).reshape(shape)
+    out[:, -1] = joint.reshape(shape).sum(axis=1)
     for j in range(bits):  # sum over supersets, one group at a time
         cube = out.reshape(b, -1, 2, out.shape[1] << j)
         cube[:, :, 0] += cube[:, :, 1]
