@@ -356,3 +356,32 @@ def test_errors_are_the_spread_of_the_estimates():
     known = np.array(found[False])[:, :, 1].mean(axis=0) / spread
     assert known[0] > 4
     assert known[1] > 1.05 * ratio[1]
+
+
+@pytest.mark.filterwarnings("ignore::afape.AfapeWarning")  # bounds, of which the deepest sets have no part
+def test_parts_where_no_row_can_be_used_in_the_deepest_sets():
+    """All of 14 groups are hardly ever recorded together: sets beyond some depth are unsupported in every row."""
+    rng = np.random.default_rng([7, 0])
+    n, x = 1000, rng.normal(size=1000)
+    names = [f"g{g}" for g in range(14)]
+    values = rng.normal(size=(n, 14)) + 0.3 * x[:, None]
+    label = values.sum(axis=1) + x + rng.normal(size=n) > 0
+    odds = 0.5 * x
+    for g in range(14):
+        has = rng.random(n) < expit(odds)
+        odds = 0.7 * odds + 0.3 * (has - 0.5)
+        values[~has, g] = np.nan
+    frame = pd.DataFrame(values, columns=names).assign(x=x, y=label.astype(int))
+    problem = afape.Problem({g: [g] for g in ["x", *names]}, dict.fromkeys(names, 1.0), "y", 10.0)
+    result = afape.evaluate(
+        afape.Retrospective(frame, problem),
+        afape.AcquireAll(),
+        Sign(),
+        missingness=afape.MAR(given=["x"]),
+        propensity=afape.LearnedPropensity(form="linear"),
+        estimators=["ipw-semi"],
+    )
+    found, again = result["ipw-semi"]["total"], result.reprice()["ipw-semi"]["total"]
+    assert isinstance(found, afape.Bounds)
+    assert_allclose(again.least.value, found.least.value, rtol=1e-9)
+    assert_allclose(again.least.influence, found.least.influence, rtol=1e-7, atol=1e-9)

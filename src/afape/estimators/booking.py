@@ -193,7 +193,9 @@ class Bookings:
         self.steps = np.zeros((len(before), n_parts))
 
     def add(self, block: Block, weights: StateWeights) -> None:
-        """Book a block of lines."""
+        """Book a block of lines; states beyond the deepest that is used weigh nothing, and need no normaliser."""
+        last = len(self.before) - 1
+        block = block._replace(terms=tuple(t._replace(step=np.minimum(t.step, last)) for t in block.terms))
         matrix, row, terms = block
         booked = np.zeros(len(row))
         for term in terms:

@@ -60,7 +60,8 @@ class LearnedPropensity:
     min_propensity : float
         Smaller probabilities are raised to this, counted, and warned of.
     stacked : bool
-        Whether standard errors account for the learning, where the model has a score. False treats the propensity as if
+        Whether standard errors account for the learning, where the model has a score, as logistic models of either method
+        have. False treats the propensity as if
         it had been known, which makes intervals too wide.
     form : {"auto", "linear", "spline", "boosting"}
         Form of the default model. "linear" and "spline" (natural cubic splines that add up) are logistic regressions;
