@@ -268,7 +268,7 @@ def test_many_sets_switch_to_one_model_of_all_indicators():
     }
     auto, joint, chain = (r["ipw-semi"]["total"] for r in results.values())
     assert auto.value == joint.value
-    assert results["auto"].table["error_method"].unique().tolist() == ["propensity as known"]
+    assert results["auto"].table["error_method"].unique().tolist() == ["stacked"]
     assert results["chain"].table["error_method"].unique().tolist() == ["stacked"]
     # two models of the same probabilities: apart by a fraction of the standard error
     assert abs(joint.value - chain.value) < chain.std_error

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Iterable
 from typing import NamedTuple
 
@@ -95,12 +96,13 @@ def _shares(data: Retrospective, flows: dict[bytes, _Flows]) -> Paths:
     share: dict[bytes, float] = {start.tobytes(): 1.0}
     sets: list[tuple[object, ...]] = []
     steps: list[tuple[object, ...]] = []
-    waiting = [start]
+    names = {start.tobytes(): _name(problem.group_names, start & ~problem.free)}
+    # A step adds one group, so that first in, first out is in order of size: a set comes after every set that leads to it.
+    waiting = deque([start])
     while waiting:
-        waiting.sort(key=lambda s: int(s.sum()))  # a set comes after every set that leads to it
-        here = waiting.pop(0)
+        here = waiting.popleft()
         found, mine = flows.get(here.tobytes()), share[here.tobytes()]
-        name, total = _name(problem.group_names, here & ~problem.free), 0.0 if found is None else found.total
+        name, total = names[here.tobytes()], 0.0 if found is None else found.total
         stops = np.nan if found is None or total <= 0 else mine * found.stop / total
         wrong = np.nan if found is None or found.stop <= 0 else found.cost / found.stop
         size, price = int((here & ~problem.free).sum()), float(problem.prices[here].sum())
@@ -109,11 +111,12 @@ def _shares(data: Retrospective, flows: dict[bytes, _Flows]) -> Paths:
             continue
         for g in np.flatnonzero(found.next > 0):
             onward, there = mine * float(found.next[g]) / total, _with(here, int(g))
-            if there.tobytes() not in share:
-                share[there.tobytes()] = 0.0
+            key = there.tobytes()
+            if key not in share:
+                share[key], names[key] = 0.0, _name(problem.group_names, there & ~problem.free)
                 waiting.append(there)
-            share[there.tobytes()] += onward
-            steps.append((name, problem.group_names[g], _name(problem.group_names, there & ~problem.free), onward))
+            share[key] += onward
+            steps.append((name, problem.group_names[g], names[key], onward))
     return Paths(pd.DataFrame(sets, columns=_STOPS), pd.DataFrame(steps, columns=_STEPS))
 
 

@@ -4,17 +4,31 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from functools import cached_property
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 from scipy.sparse import csr_array
 
 from ..arrays import Floats, Ints
-from ..nuisance.propensity.chain import ChainPropensity
+from ..nuisance.propensity import StackedScores
+from ..nuisance.propensity.answer import FactorParts, PatternParts
 from ..nuisance.propensity.factor import Factor
+from ..nuisance.propensity.pattern_scores import PatternScores
 from ..nuisance.weights import WeightedStates
 
-__all__ = ["Block", "Bookings", "StateWeights", "Term", "normalizer_pulls"]
+__all__ = ["Block", "Bookings", "Lines", "StateWeights", "Term", "dense", "normalizer_pulls"]
+
+
+class Lines(Protocol):
+    """Lines of parts whose coefficients are linear in the weights of states: the map, and its transpose."""
+
+    def forward(self, by_state: Floats, before: Floats) -> Iterator[tuple[csr_array | Floats, Ints, Floats]]:
+        """Parts (l, P), row and coefficient of lines where states weigh this much; ``before`` are the normalisers."""
+        ...
+
+    def backward(self, out: Floats, before: Floats) -> None:
+        """Add to ``out`` (s, P) what a state's weight books."""
+        ...
 
 
 class Term(NamedTuple):
@@ -32,36 +46,131 @@ class Block(NamedTuple):
     row: Ints  # (l,)
     terms: tuple[Term, ...]
 
+    def forward(self, by_state: Floats, before: Floats) -> Iterator[tuple[csr_array | Floats, Ints, Floats]]:
+        """The lines with their coefficients where states weigh this much."""
+        moved = sum(term.amount * by_state[term.state] / before[term.step] for term in self.terms)
+        yield self.matrix, self.row, np.asarray(moved)
+
+    def backward(self, out: Floats, before: Floats) -> None:
+        """Add to ``out`` (s, P) what a state's weight books."""
+        for term in self.terms:
+            used = np.flatnonzero(term.amount)  # an edge that leads nowhere has no state to go to
+            states, place = np.unique(term.state[used], return_inverse=True)
+            share = term.amount[used] / before[term.step[used]]
+            onto = csr_array((share, (place, used)), shape=(len(states), len(term.amount)))
+            out[states] += dense(onto @ self.matrix)
+
 
 class StateWeights:
     """Weights of all states of a table, 0 where a state is not used, and how they move with every learned factor."""
 
-    def __init__(self, n_states: int, weighted: WeightedStates, scored: bool) -> None:
-        self.n_states, self.weighted, self.scored = n_states, weighted, scored
+    def __init__(self, n_states: int, weighted: WeightedStates) -> None:
+        self.n_states, self.weighted = n_states, weighted
         self.weight = np.zeros(n_states)
         self.weight[weighted.lines] = weighted.weight
+
+    @property
+    def moving(self) -> Floats:
+        """Weights of the states that are used; 0 where they are clipped, so that nothing moves them."""
+        return np.asarray(self.weighted.weight * ~self.weighted.clipped)
 
     @cached_property
     def _parts(self) -> dict[Factor, list[tuple[Ints, Floats]]]:
         found: dict[Factor, list[tuple[Ints, Floats]]] = {}
-        for lines, _, factors in self.weighted.parts if self.scored else ():
+        assert isinstance(self.weighted.parts, FactorParts)
+        for lines, _, factors in self.weighted.parts:
             for factor, slack in factors:
                 if factor.of.estimator is None and len(lines):
                     found.setdefault(factor, []).append((lines, slack))
         return found
 
     def moves(self) -> Iterator[tuple[Factor, Floats]]:
-        """Every factor with the weights times the derivative of their logarithm in minus its log-odds; 0 where clipped.
+        """Every factor with the weights times the derivative of their logarithm in minus its log-odds.
 
         One by one: all factors together would take many times the memory of the weights.
         """
-        weighted = self.weighted
-        moving = weighted.weight * ~weighted.clipped
+        moving = self.moving
         for factor, parts in self._parts.items():
             out = np.zeros(self.n_states)
             for lines, slack in parts:
-                out[weighted.lines[lines]] += moving[lines] * slack
+                out[self.weighted.lines[lines]] += moving[lines] * slack
             yield factor, out
+
+
+class Slopes(Protocol):
+    """Derivative of sums of P parts, by model: (K, P, p)."""
+
+    found: dict[Any, Floats]
+
+    def add(self, lines: Lines, weights: StateWeights, before: Floats) -> None:
+        """Lines of a table."""
+        ...
+
+    def close(self, weights: StateWeights) -> None:
+        """After the last lines of a table."""
+        ...
+
+
+def _slopes_of(scores: StackedScores | None, row_weight: Floats, n_parts: int) -> Slopes | None:
+    """Slopes by what the propensity is made of; None where standard errors cannot use them."""
+    if scores is None or not scores.whole:
+        return None
+    if isinstance(scores, PatternScores):
+        return _PatternSlopes(scores, row_weight, n_parts)
+    return _FactorSlopes(scores, row_weight, n_parts)
+
+
+class _FactorSlopes:
+    """Factors one by one: the lines are booked again with the weights that move with a factor."""
+
+    def __init__(self, scores: StackedScores, row_weight: Floats, n_parts: int) -> None:
+        self.propensity, self.row_weight, self.n_parts = scores.propensity, row_weight, n_parts
+        self.found: dict[Any, Floats] = {}
+
+    def add(self, lines: Lines, weights: StateWeights, before: Floats) -> None:
+        """Lines of a table."""
+        for factor, move in weights.moves():
+            for matrix, row, coefficient in lines.forward(move, before):
+                self._move(factor, matrix, row, coefficient)
+
+    def close(self, weights: StateWeights) -> None:
+        """Nothing is left to do."""
+
+    def _move(self, factor: Factor, matrix: csr_array | Floats, row: Ints, coefficient: Floats) -> None:
+        used = np.flatnonzero(coefficient * self.row_weight[row])
+        if len(used) == 0:
+            return
+        fold, part = self.propensity.fold[row[used]], matrix[used]
+        moved = factor.design[row[used]] * (coefficient * self.row_weight[row])[used, None]
+        if factor not in self.found:
+            self.found[factor] = np.zeros((self.propensity.n_folds, self.n_parts, moved.shape[1]))
+        for k in np.unique(fold):
+            mine = np.flatnonzero(fold == k)
+            self.found[factor][k] -= dense(part[mine].T @ moved[mine])
+
+
+class _PatternSlopes:
+    """All parameters at once: what the weight of every state books is collected, (s, P), and then moved."""
+
+    def __init__(self, scores: PatternScores, row_weight: Floats, n_parts: int) -> None:
+        self.scores, self.row_weight, self.n_parts = scores, row_weight, n_parts
+        self.found: dict[Any, Floats] = {}
+        self._booked: Floats | None = None
+
+    def add(self, lines: Lines, weights: StateWeights, before: Floats) -> None:
+        """Lines of a table."""
+        if self._booked is None:
+            self._booked = np.zeros((weights.n_states, self.n_parts))
+        lines.backward(self._booked, before)
+
+    def close(self, weights: StateWeights) -> None:
+        """Move what was booked of this table."""
+        if self._booked is not None:
+            parts = weights.weighted.parts
+            assert isinstance(parts, PatternParts)
+            moving = weights.moving * self.row_weight[parts.rows]
+            self.scores.pull(parts, self._booked[weights.weighted.lines] * moving[:, None], self.found)
+        self._booked = None
 
 
 class Bookings:
@@ -73,18 +182,20 @@ class Bookings:
         Sum over the lines of a row of :math:`w \, q / b_t`, with b_t the mean weight before decision t.
     steps : ndarray of shape (T + 1, P)
         Mean over rows of :math:`w \, q` by decision, from which the pull of the normalisers follows.
-    slopes : dict
-        Derivative of the sums of every fold in the parameters of each factor, (K, P, p).
+    slopes : Slopes or None
+        Derivative of the sums in the parameters of the propensity, where these have scores.
     """
 
-    def __init__(self, before: Floats, row_weight: Floats, n_parts: int, chain: ChainPropensity | None) -> None:
-        self.before, self.row_weight, self.chain = before, row_weight, chain
+    def __init__(self, before: Floats, row_weight: Floats, n_parts: int, scores: StackedScores | None) -> None:
+        self.before, self.row_weight = before, row_weight
+        self.slopes = _slopes_of(scores, row_weight, n_parts)
         self.rows = np.zeros((len(row_weight), n_parts))
         self.steps = np.zeros((len(before), n_parts))
-        self.slopes: dict[Factor, Floats] = {}
 
     def add(self, block: Block, weights: StateWeights) -> None:
-        """Book a block of lines."""
+        """Book a block of lines; states beyond the deepest that is used weigh nothing, and need no normaliser."""
+        last = len(self.before) - 1
+        block = block._replace(terms=tuple(t._replace(step=np.minimum(t.step, last)) for t in block.terms))
         matrix, row, terms = block
         booked = np.zeros(len(row))
         for term in terms:
@@ -92,9 +203,17 @@ class Bookings:
             self._step(matrix, row, term.step, coefficient)
             booked += coefficient / self.before[term.step]
         self._row(matrix, row, booked)
-        for factor, move in weights.moves():
-            moved = sum(term.amount * move[term.state] / self.before[term.step] for term in terms)
-            self.move(factor, matrix, row, np.asarray(moved))
+        self.follow(block, weights)
+
+    def follow(self, lines: Lines, weights: StateWeights) -> None:
+        """How what is booked moves with the propensity."""
+        if self.slopes is not None:
+            self.slopes.add(lines, weights, self.before)
+
+    def close(self, weights: StateWeights) -> None:
+        """After the last lines of a table."""
+        if self.slopes is not None:
+            self.slopes.close(weights)
 
     def book(self, matrix: csr_array | Floats, row: Ints, coefficient: Floats) -> None:
         """Book lines with these coefficients, weights included, at the first normaliser."""
@@ -103,7 +222,7 @@ class Bookings:
 
     def _step(self, matrix: csr_array | Floats, row: Ints, step: Ints, coefficient: Floats) -> None:
         weight, lines = coefficient * self.row_weight[row], np.arange(len(row))
-        self.steps += _dense(csr_array((weight, (step, lines)), shape=(len(self.steps), len(row))) @ matrix)
+        self.steps += dense(csr_array((weight, (step, lines)), shape=(len(self.steps), len(row))) @ matrix)
 
     def _row(self, matrix: csr_array | Floats, row: Ints, coefficient: Floats) -> None:
         used = np.flatnonzero(coefficient)
@@ -111,21 +230,7 @@ class Bookings:
             return
         low, high = int(row[used].min()), int(row[used].max()) + 1  # a chunk is a range of rows
         place = csr_array((coefficient[used], (row[used] - low, used)), shape=(high - low, len(row)))
-        self.rows[low:high] += _dense(place @ matrix)
-
-    def move(self, factor: Factor, matrix: csr_array | Floats, row: Ints, coefficient: Floats) -> None:
-        """Lines whose weights move with a factor, by these coefficients."""
-        assert self.chain is not None
-        used = np.flatnonzero(coefficient * self.row_weight[row])
-        if len(used) == 0:
-            return
-        fold, part = self.chain.fold[row[used]], matrix[used]
-        moved = factor.design[row[used]] * (coefficient * self.row_weight[row])[used, None]
-        if factor not in self.slopes:
-            self.slopes[factor] = np.zeros((self.chain.n_folds, self.rows.shape[1], moved.shape[1]))
-        for k in np.unique(fold):
-            mine = np.flatnonzero(fold == k)
-            self.slopes[factor][k] -= _dense(part[mine].T @ moved[mine])
+        self.rows[low:high] += dense(place @ matrix)
 
     @property
     def values(self) -> Floats:
@@ -150,5 +255,6 @@ def normalizer_pulls(step: Floats, before: Floats) -> Floats:
     return np.column_stack([pull[:-1], np.cumsum(pull[::-1])[::-1][1:]])
 
 
-def _dense(found: Any) -> Floats:
+def dense(found: Any) -> Floats:
+    """A product as a plain array."""
     return np.asarray(found.toarray() if hasattr(found, "toarray") else found)

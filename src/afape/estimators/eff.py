@@ -8,12 +8,13 @@ from functools import cached_property
 from itertools import combinations
 
 import numpy as np
+from scipy.sparse import csr_array
 
-from ..arrays import Floats, Ints, cluster_sums
+from ..arrays import Floats, Ints, cluster_sums, lines_of
 from ..imputation import Components, ShownParts
 from ..nuisance.fitted import Evidence
 from ..walk import PartColumns, WalkTable
-from .booking import Block, Bookings
+from .booking import Block, Bookings, StateWeights, dense
 from .drl import doubly_robust
 from .estimate import TARGETS, Estimate, Outcome
 from .linear import InfluenceParts, LinearParts, Origin, ReplicatedParts
@@ -199,23 +200,13 @@ class EfficientSums:
         booked, table = sums.bookings(), components.table
         weighted = view.weigh(table)
         weighted = weighted.only(sums.tally.row_weight[table.row[weighted.lines]] > 0)
-        weights = sums.weights_of(weighted, table)
-        signs = [components.signs(part.shown, shares) for part in components.parts]
-        for part, coefficient in self._spread(weights.weight, signs):
+        weights = StateWeights(len(table.row), weighted)
+        lines = _ComponentLines(components, shares, len(self.evidence.data))
+        for part, coefficient in lines.spread(weights.weight):
             booked.book(part.amount, part.row, coefficient)
-        for factor, move in weights.moves():
-            for part, coefficient in self._spread(move, signs):
-                booked.move(factor, part.amount, part.row, coefficient / booked.before[0])
+        booked.follow(lines, weights)
+        booked.close(weights)
         return booked
-
-    def _spread(self, by_line: Floats, signs: list[Floats]) -> Iterator[tuple[ShownParts, Floats]]:
-        """Of every part, the sum over sets T of the sign with which (S, t) enters T times what a row has of T."""
-        components = self.components
-        of_set = np.zeros((len(self.evidence.data), len(components.sets)))
-        of_set[components.row, components.place] = by_line
-        for part, sign in zip(components.parts, signs, strict=True):
-            used = np.flatnonzero((sign != 0).any(axis=0))
-            yield part, np.asarray((of_set[:, used] @ sign[:, used].T)[part.row, part.reached])
 
     @property
     def _words(self) -> str:
@@ -224,6 +215,39 @@ class EfficientSums:
         names = [*(f"order {q}" for q in self.components.orders), "doubly robust"]
         shares = [f"{name} {share:.2f}" for name, share in zip(names, self.mixture, strict=True) if share > 0.005]
         return f"components of up to {self.components.orders[-1]} groups; mixture: {', '.join(shares)}"
+
+
+class _ComponentLines:
+    """Parts of the components, orders mixed with these shares, as lines that are linear in the weights of the sets."""
+
+    def __init__(self, components: Components, shares: Floats, n_rows: int) -> None:
+        self.components, self.n_rows = components, n_rows
+        self.signs = [components.signs(part.shown, shares) for part in components.parts]
+
+    def spread(self, by_line: Floats) -> Iterator[tuple[ShownParts, Floats]]:
+        """Of every part, the sum over sets T of the sign with which (S, t) enters T times what a row has of T."""
+        components = self.components
+        of_set = np.zeros((self.n_rows, len(components.sets)))
+        of_set[components.row, components.place] = by_line
+        for part, sign in zip(components.parts, self.signs, strict=True):
+            used = np.flatnonzero((sign != 0).any(axis=0))
+            yield part, np.asarray((of_set[:, used] @ sign[:, used].T)[part.row, part.reached])
+
+    def forward(self, by_state: Floats, before: Floats) -> Iterator[tuple[csr_array | Floats, Ints, Floats]]:
+        """The lines with their coefficients where the sets of rows weigh this much."""
+        for part, coefficient in self.spread(by_state):
+            yield part.amount, part.row, coefficient / before[0]
+
+    def backward(self, out: Floats, before: Floats) -> None:
+        """Add to ``out`` (l, P) what the weight of a set books in its row."""
+        by_place = lines_of(self.components.place, len(self.components.sets))
+        for part, sign in zip(self.components.parts, self.signs, strict=True):
+            for place in np.flatnonzero((sign != 0).any(axis=0)):
+                mine, share = by_place[place], sign[part.reached, place]
+                used = np.flatnonzero(share)
+                shape = self.n_rows, len(part.row)
+                onto = csr_array((share[used] / before[0], (part.row[used], used)), shape=shape)
+                out[mine] += dense(onto @ part.amount)[self.components.row[mine]]
 
 
 def least_variance_mixture(influence: Floats, start: int) -> Floats:

@@ -11,7 +11,7 @@ import numpy as np
 
 from ..arrays import Bools, Floats, Ints, tally
 from ..nuisance.fitted import Evidence
-from .booking import Block, Bookings, Term
+from .booking import Block, Bookings, StateWeights, Term
 from .estimate import Estimate
 from .ipw import inverse_probability
 from .proportion import Proportion
@@ -152,8 +152,7 @@ class FinalScores:
         """Estimates whose derivatives in the weight of a stop are ``slope(score, positive)``, (l, E)."""
         evidence, sums = self.evidence, self._sums
         assert evidence.view is not None
-        chain = None if sums.tally.scores is None else sums.tally.scores.propensity
-        booked = Bookings(np.ones(1), sums.tally.row_weight, len(values), chain)
+        booked = Bookings(np.ones(1), sums.tally.row_weight, len(values), sums.tally.scores)
         for table in evidence.tables:
             weighted = evidence.view.weigh(table)
             weighted = weighted.only(sums.tally.row_weight[table.row[weighted.lines]] > 0)
@@ -161,7 +160,9 @@ class FinalScores:
             row = table.row[lines]
             matrix = slope(table.outcomes[lines, self.column], evidence.data.labels[row] == self.label)
             term = Term(table.stop_flow[lines], lines, np.zeros(len(lines), dtype=np.intp))
-            booked.add(Block(matrix, row, (term,)), sums.weights_of(weighted, table))
+            weights = StateWeights(len(table.row), weighted)
+            booked.add(Block(matrix, row, (term,)), weights)
+            booked.close(weights)
         influence = sums.influence_of(np.zeros((len(values), *sums.tally.sums.shape[1:])), booked)
         cluster = evidence.data.cluster
         return [

@@ -12,7 +12,7 @@ from scipy.sparse import csr_array
 
 from ..arrays import Floats, Ints, effective_size, standard_error, tally, unique_sets
 from ..nuisance.fitted import Evidence
-from ..nuisance.propensity.chain import ChainPropensity, StackedScores
+from ..nuisance.propensity import StackedScores
 from ..nuisance.weights import View, WeightedStates
 from ..nuisance.worst_case import Ends
 from ..walk import FREE, PartColumns, WalkTable
@@ -150,7 +150,9 @@ def weighted_sums(
     """
     data, view, row_weight = evidence.data, evidence.view, evidence.fitted.row_weight
     assert view is not None
-    tally_ = _Tally(len(data), formula.n_quantities, row_weight, _scores(evidence, view, row_weight, scored))
+    wanted = not evidence.replicated if scored is None else scored
+    scores = view.propensity.scores(row_weight) if wanted else None
+    tally_ = _Tally(len(data), formula.n_quantities, row_weight, scores)
     for table in evidence.tables if tables is None else tables:
         weighted = view.weigh(table)
         weighted = weighted.only(row_weight[table.row[weighted.lines]] > 0)
@@ -160,13 +162,6 @@ def weighted_sums(
             ends = None if evidence.ends is None else evidence.ends.of(table)
             tally_.add(table, weighted, formula.quantities(table, Flows(table, data.problem.prices, ends)))
     return WeightedSums(evidence, formula, tally_)
-
-
-def _scores(evidence: Evidence, view: View, row_weight: Floats, scored: bool | None) -> StackedScores | None:
-    """Scores of the propensity, where its models have some and standard errors are wanted."""
-    chain, wanted = view.propensity, not evidence.replicated if scored is None else scored
-    stackable = isinstance(chain, ChainPropensity) and chain.stacked and wanted
-    return StackedScores(chain, row_weight) if stackable else None  # type: ignore[arg-type]
 
 
 class _Tally:
@@ -276,7 +271,8 @@ class WeightedSums:
         centre = phi @ weight / total
         influence = weight * (phi - centre[:, None])
         if self.tally.scores is not None:
-            influence = influence + self.tally.scores.influence(directions, None if booked is None else booked.slopes)
+            more = None if booked is None or booked.slopes is None else booked.slopes.found
+            influence = influence + self.tally.scores.influence(directions, more)
         return np.asarray(influence * (len(weight) / total))
 
     def parts(self, rows: str, confidence: float) -> LinearParts | None:
@@ -292,24 +288,20 @@ class WeightedSums:
         for table in evidence.tables:
             assert evidence.view is not None
             weighted = evidence.view.weigh(table)
-            weights = self.weights_of(weighted.only(self.tally.row_weight[table.row[weighted.lines]] > 0), table)
+            weighted = weighted.only(self.tally.row_weight[table.row[weighted.lines]] > 0)
+            weights = StateWeights(len(table.row), weighted)
             ends = None if evidence.ends is None else evidence.ends.of(table)
             flows = Flows(table, evidence.data.problem.prices, ends)
             for block in blocks(table, flows, columns, n_depths):
                 booked.add(block, weights)
+            booked.close(weights)
         return self.booked_parts(booked, rows, confidence)
 
     def bookings(self) -> Bookings:
         """Nothing booked yet."""
         before = mean_weight_before(self._mean)
         normalisers = before if self.evidence.recipe.normalize else np.ones_like(before)
-        chain = None if self.tally.scores is None else self.tally.scores.propensity
-        return Bookings(normalisers, self.tally.row_weight, self.evidence.columns.width, chain)
-
-    def weights_of(self, weighted: WeightedStates, table: WalkTable) -> StateWeights:
-        """Weights of the states of a table, which know learned factors where these have scores."""
-        scores = self.tally.scores
-        return StateWeights(len(table.row), weighted, scores is not None and scores.whole)
+        return Bookings(normalisers, self.tally.row_weight, self.evidence.columns.width, self.tally.scores)
 
     def booked_parts(self, booked: Bookings, rows: str, confidence: float) -> LinearParts:
         """Values and influence values of what was booked."""

@@ -16,8 +16,9 @@ from ..missingness.assumptions import Conditioning
 from ..notices import FarValuesWarning, PropensityFitWarning, warn
 from ..support import SupportMap
 from ..walk import WalkTable
+from .propensity.answer import FactorParts, PatternParts
 from .propensity.autoregressive import AutoregressivePropensity
-from .propensity.chain import ChainPropensity, Part, canonical_order
+from .propensity.chain import ChainPropensity, canonical_order
 from .propensity.factor import NotLearnableError
 from .propensity.known import BoundKnownPropensity, KnownPropensity
 from .propensity.learned import BoundPropensity, LearnedPropensity
@@ -193,7 +194,9 @@ def _learned(
     spec: LearnedPropensity, data: Retrospective, given: Conditioning, fold: Ints, method: str
 ) -> BoundPropensity:
     if method == "autoregressive":
-        return AutoregressivePropensity(data, given, fold, spec.min_propensity, form=spec.form)
+        joint = AutoregressivePropensity(data, given, fold, spec.min_propensity, form=spec.form)
+        joint.stacked = spec.stacked
+        return joint
     chain = ChainPropensity(
         data, given, fold, spec.estimator, method == "independent", spec.min_propensity, form=spec.form
     )
@@ -236,22 +239,15 @@ class WeightedStates(NamedTuple):
     raw: Floats  # (m,) P(R >= S + adj | given) before clipping
     weight: Floats  # (m,) its inverse, after clipping
     clipped: Bools  # (m,)
-    parts: tuple[Part, ...] = ()  # what the probabilities are made of, where standard errors can use it
+    # what the probabilities are made of, where standard errors can use it
+    parts: FactorParts | PatternParts = FactorParts()
 
     def only(self, keep: Bools) -> WeightedStates:
         """A part of the states."""
         if keep.all():
             return self
-        place = np.cumsum(keep) - 1
-        parts = []
-        for part in self.parts:
-            mine = keep[part.lines]
-            factors = [(factor, slack[mine]) for factor, slack in part.factors]
-            parts.append(Part(place[part.lines[mine]], part.probability[mine], factors))
-        lines, set_of = self.lines[keep], self.set_of[keep]
-        return WeightedStates(
-            lines, self.sets, set_of, self.raw[keep], self.weight[keep], self.clipped[keep], tuple(parts)
-        )
+        lines, set_of, parts = self.lines[keep], self.set_of[keep], self.parts.only(keep)
+        return WeightedStates(lines, self.sets, set_of, self.raw[keep], self.weight[keep], self.clipped[keep], parts)
 
 
 @dataclass(frozen=True, eq=False)

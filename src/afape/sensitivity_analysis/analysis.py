@@ -232,7 +232,9 @@ def sensitivity(
     Parameters
     ----------
     data, classifier, missingness, propensity, n_folds, n_jobs, walk, progress
-        As in `evaluate`; one propensity, learned or known.
+        As in `evaluate`; one propensity, learned or known. By design all policies share it, also where `evaluate` would
+        choose a method for each: policies are compared under the same true weights, so the nominal weights of a set that
+        two of them reach must be the same too.
     policies : policy, or mapping from name to policy
         What to judge, on the same rows.
     lambdas : sequence of float

@@ -115,10 +115,15 @@ class SupportMap:
     def lacking(self, required: Bools) -> Bools:
         """Rows of the whole table in which this set is unsupported."""
         out = np.zeros(len(self.violations[0].rows) if self.violations else 0, dtype=bool)
-        for violation in self.violations:
-            if not (violation.required & ~required).any():
-                out |= violation.rows
+        if self.violations:
+            for v in np.flatnonzero(every(required | ~self._required)):
+                out |= self.violations[v].rows
         return out
+
+    @cached_property
+    def _required(self) -> Bools:
+        """Sets of the violations, (V, G): many sets are held against them."""
+        return np.array([violation.required for violation in self.violations])
 
     def having(self, shares: Floats, wanted: Floats, least: float) -> SupportMap:
         """Sort the violations by the share of runs that meets them.
@@ -166,8 +171,10 @@ def find_violations(data: Retrospective, sets: Iterable[Bools], scan: RegionScan
         else:
             suspicious[s.tobytes()] = regions
     found: list[Violation] = []
+    so_far = SupportMap()
     for s in todo:
-        lacking = SupportMap(tuple(found)).lacking(s) if found else ~everywhere
+        so_far = so_far if len(so_far.violations) == len(found) else SupportMap(tuple(found))
+        lacking = so_far.lacking(s) if found else ~everywhere
         if not (recorded := every(data.recorded[:, s])).any():
             if not lacking.all():
                 found.append(_smallest(data, s, Region((), everywhere, len(data), 0), scan))

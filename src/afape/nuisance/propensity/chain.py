@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from abc import ABC, abstractmethod
+from collections.abc import Mapping
 from copy import copy
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 
@@ -12,10 +13,23 @@ from ...arrays import Bools, Floats, Ints, every, lines_of, tally
 from ...data import Retrospective
 from ...missingness.assumptions import Conditioning
 from ...support import SupportMap
+from .answer import Answer, FactorParts, Part, PatternParts
 from .factor import Crossfit, Factor, Form, Forms, boosted
 from .root import RootPropensity
 
-__all__ = ["Answer", "ChainPropensity", "Part", "StackedScores", "canonical_order"]
+if TYPE_CHECKING:
+    from .logistic import LogisticFit
+    from .weighting import Weighting
+
+__all__ = [
+    "ChainPropensity",
+    "FactorScores",
+    "ScoredModel",
+    "ScoredPropensity",
+    "Slopes",
+    "StackedScores",
+    "canonical_order",
+]
 
 
 def canonical_order(data: Retrospective) -> list[int]:
@@ -24,21 +38,6 @@ def canonical_order(data: Retrospective) -> list[int]:
     names = data.problem.group_names
     sometimes = np.flatnonzero(~data.always_recorded)
     return sorted((int(g) for g in sometimes), key=lambda g: (-share[g], names[g]))
-
-
-class Part(NamedTuple):
-    """The states of one set: their probability, and its factors with d log probability / d log-odds."""
-
-    lines: Ints
-    probability: Floats
-    factors: list[tuple[Factor, Floats]]
-
-
-class Answer(NamedTuple):
-    """Probabilities, and the parts that they are made of where standard errors can use them."""
-
-    probability: Floats
-    parts: tuple[Part, ...] = ()
 
 
 class ChainPropensity:
@@ -147,7 +146,7 @@ class ChainPropensity:
         probability = np.ones(len(rows))
         for part in parts:
             probability[part.lines] = part.probability
-        return Answer(probability, tuple(parts))
+        return Answer(probability, FactorParts(parts))
 
     def _part(self, lines: Ints, rows: Ints, required: Bools) -> Part:
         p, factors = np.ones(len(lines)), []
@@ -160,6 +159,10 @@ class ChainPropensity:
                 p = p * self.root.probability[rows]
                 factors += [(factor, slack[rows]) for factor, slack in self.root.slack]
         return Part(lines, p, factors)
+
+    def scores(self, row_weight: Floats) -> FactorScores | None:
+        """What standard errors have to know of the learning; None where the models have no scores."""
+        return FactorScores(self, row_weight) if self.stacked else None
 
     def refit(self, row_weight: Floats) -> ChainPropensity:
         """Learn again with these row weights."""
@@ -182,14 +185,54 @@ class ChainPropensity:
         return all(f is None or f.converged for factor in factors for f in factor.fits)
 
 
-class StackedScores:
+class ScoredModel(Protocol):
+    """A logistic regression, one fit per fold, None where there is nothing to learn."""
+
+    outcome: Bools
+    fits: list[LogisticFit | None]
+
+    @property
+    def weighting(self) -> Weighting | None:
+        """What other models weigh its rows with."""
+        ...
+
+    @property
+    def design(self) -> Floats:
+        """Regressors of all rows."""
+        ...
+
+    def training(self, k: int) -> Ints:
+        """Rows that the model of fold k is fitted on."""
+        ...
+
+    def fitted(self, k: int) -> Floats:
+        """Probability in every row by the model of fold k."""
+        ...
+
+
+Slopes = dict[Any, Floats]  # derivatives by model, the parameters last
+
+
+class ScoredPropensity(Protocol):
+    """A propensity of logistic models, cross-fitted."""
+
+    fold: Ints
+    n_folds: int
+
+    @property
+    def root(self) -> RootPropensity | None:
+        """What is to adjust for."""
+        ...
+
+
+class StackedScores(ABC):
     r"""Collects the derivative of an estimate in the parameters of its logistic propensities.
 
-    An estimate is a smooth function of row means of sums :math:`\sum_S w_S q_S` over states. For a factor f with log-odds
-    :math:`\eta_f` and the model of fold k,
-    :math:`\partial w_S / \partial\theta_{fk} = -w_S \, (\partial \log P_S / \partial \eta_f) \, z_i` for every state S of a
-    row i in fold k whose probability contains f (in a chain the bracket is 1 - p). With :math:`D_{fk}` the derivative of
-    the estimate, times n, the influence value of row j gains
+    An estimate is a smooth function of row means of sums :math:`\sum_S w_S q_S` over states. With
+    :math:`\theta_{fk}` the coefficients of model f of fold k,
+    :math:`\partial w_S / \partial\theta_{fk} = -w_S \, \partial \log P_S / \partial\theta_{fk}` for every state S of a row
+    in fold k whose probability contains f. With :math:`D_{fk}` the derivative of the estimate, times n, the influence value
+    of row j gains
 
     .. math:: \sum_{f, k} D_{fk}' A_{fk}^{-1} s_{fk, j}
 
@@ -199,41 +242,27 @@ class StackedScores:
     then added to :math:`D_{f'k}`, from what was learned last to what was learned first.
     """
 
-    def __init__(self, propensity: ChainPropensity, row_weight: Floats) -> None:
+    def __init__(self, propensity: ScoredPropensity, row_weight: Floats) -> None:
         self.propensity = propensity
         self._share = tally(propensity.fold, row_weight, propensity.n_folds) / row_weight.sum()
-        self._derivative: dict[Factor, Floats] = {}  # (K, T, Q, p)
+        self._derivative: Slopes = {}  # (K, T, Q, p)
         self.whole = True  # whether every factor so far has a score
 
-    def add(self, rows: Ints, parts: Iterable[Part], depth: Ints, weighted: Floats) -> None:
+    @abstractmethod
+    def add(self, rows: Ints, parts: FactorParts | PatternParts, depth: Ints, weighted: Floats) -> None:
         """Add states: ``weighted`` (m, Q) holds w_S q_S, 0 where a clipped weight does not move."""
-        chain = self.propensity
-        for lines, _, factors in parts:
-            if len(lines) == 0:
-                continue
-            t = int(depth[lines[0]])  # a set has one depth: the number of its costly groups
-            fold, q = chain.fold[rows[lines]], weighted[lines]
-            for factor, slack in factors:
-                if factor.of.estimator is not None:
-                    self.whole = False
-                    continue
-                z = factor.design[rows[lines]]
-                total = self._slot(factor, t, q.shape[1])
-                for k in range(chain.n_folds):
-                    mine = fold == k
-                    total[k, t] -= (q[mine] * slack[mine, None]).T @ z[mine]
 
-    def _slot(self, factor: Factor, t: int, n_quantities: int) -> Floats:
-        p = factor.design.shape[1]
-        old = self._derivative.get(factor)
+    def _slot(self, model: ScoredModel, t: int, n_quantities: int) -> Floats:
+        old = self._derivative.get(model)
         if old is None or old.shape[1] <= t:
+            p = model.design.shape[1] if old is None else old.shape[-1]
             new = np.zeros((self.propensity.n_folds, t + 1, n_quantities, p))
             if old is not None:
                 new[:, : old.shape[1]] = old
-            self._derivative[factor] = new
-        return self._derivative[factor]
+            self._derivative[model] = new
+        return self._derivative[model]
 
-    def influence(self, directions: Floats, more: Mapping[Factor, Floats] | None = None) -> Floats:
+    def influence(self, directions: Floats, more: Mapping[Any, Floats] | None = None) -> Floats:
         """Additions (E, n) to the influence values of E estimates with derivatives (E, T, Q) in the means.
 
         ``more`` are derivatives of the estimates themselves, by factor and fold (K, E, p).
@@ -257,20 +286,20 @@ class StackedScores:
                 out += self._through(factor, k, slope, slopes)
         return out
 
-    def _backwards(self, slopes: dict[Factor, Floats]) -> list[Factor]:
+    def _backwards(self, slopes: Slopes) -> list[Any]:
         """Every factor before those that its rows are weighted by."""
         root = [] if self.propensity.root is None else self.propensity.root.factors
         inner = set(root)
         return [*(f for f in slopes if f not in inner), *reversed(root)]
 
-    def _through(self, factor: Factor, k: int, slope: Floats, slopes: dict[Factor, Floats]) -> Floats:
+    def _through(self, factor: ScoredModel, k: int, slope: Floats, slopes: Slopes) -> Floats:
         """Score of the model of fold k times ``slope`` (E, p), in every row; what its weights pass on goes to ``slopes``."""
         used = np.zeros(len(self.propensity.fold))
         rows = factor.training(k)
         used[rows] = 1.0
         # All rows at once, then a mask: quicker than picking rows out and putting them back.
         residual = used * (factor.outcome - factor.fitted(k))
-        pulls: list[tuple[Factor, Floats]] = []
+        pulls: list[tuple[Any, Floats]] = []
         if factor.weighting is not None:
             weight, pulls = factor.weighting.of(k, rows, factor.outcome[rows])
             residual[rows] *= weight
@@ -283,7 +312,35 @@ class StackedScores:
         )  # Firth's scores do not sum to 0
 
 
-def _pooled(factor: Factor, derivative: Floats, directions: Floats) -> Floats:
+class FactorScores(StackedScores):
+    r"""Scores of a product of factors.
+
+    With log-odds :math:`\eta_f` of factor f,
+    :math:`\partial \log P_S / \partial\theta_{fk} = (\partial \log P_S / \partial \eta_f) \, z_i`; in a chain the bracket
+    is 1 - p.
+    """
+
+    def add(self, rows: Ints, parts: FactorParts | PatternParts, depth: Ints, weighted: Floats) -> None:
+        """Add states, set by set."""
+        assert isinstance(parts, FactorParts)
+        chain = self.propensity
+        for lines, _, factors in parts:
+            if len(lines) == 0:
+                continue
+            t = int(depth[lines[0]])  # a set has one depth: the number of its costly groups
+            fold, q = chain.fold[rows[lines]], weighted[lines]
+            for factor, slack in factors:
+                if factor.of.estimator is not None:
+                    self.whole = False
+                    continue
+                z = factor.design[rows[lines]]
+                total = self._slot(factor, t, q.shape[1])
+                for k in range(chain.n_folds):
+                    mine = fold == k
+                    total[k, t] -= (q[mine] * slack[mine, None]).T @ z[mine]
+
+
+def _pooled(model: ScoredModel, derivative: Floats, directions: Floats) -> Floats:
     """Derivative (E, p) of the estimates: the folds estimate one and the same per row, so pool it, a fifth of the noise."""
-    fitted = np.array([fit is not None for fit in factor.fits])
+    fitted = np.array([fit is not None for fit in model.fits])
     return np.asarray(np.einsum("etq,tqp->ep", directions[:, : derivative.shape[1]], derivative[fitted].sum(axis=0)))

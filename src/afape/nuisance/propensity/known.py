@@ -11,7 +11,7 @@ from ...arguments import check_flag, numbers_per_row
 from ...arrays import Bools, Floats, Ints, any_of, index_of, lines_of, unique_sets
 from ...data import Retrospective
 from ...support import SupportMap
-from .chain import Answer
+from .answer import Answer
 
 __all__ = ["BoundKnownPropensity", "KnownPropensity"]
 
@@ -118,6 +118,10 @@ class BoundKnownPropensity:
         """Whether it knows the probability of this set."""
         needed = required & self.sometimes
         return self.covered is None or not needed.any() or needed.tobytes() in self.covered
+
+    def scores(self, row_weight: Floats) -> None:
+        """Nothing was learned."""
+        return
 
     def refit(self, row_weight: Floats) -> BoundKnownPropensity:
         """What is known stays as it is."""

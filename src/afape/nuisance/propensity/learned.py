@@ -8,7 +8,8 @@ from typing import Any, Protocol
 from ...arguments import check_flag, check_number
 from ...arrays import Bools, Floats, Ints
 from ...support import SupportMap
-from .chain import Answer
+from .answer import Answer
+from .chain import StackedScores
 from .factor import FORMS
 
 __all__ = ["DEFAULT_PROPENSITY", "BoundPropensity", "LearnedPropensity"]
@@ -29,6 +30,10 @@ class BoundPropensity(Protocol):
 
     def answer(self, rows: Ints, sets: Bools, lines: list[Ints]) -> Answer:
         """The same where ``lines`` says which rows go with each set, with what the probabilities are made of."""
+        ...
+
+    def scores(self, row_weight: Floats) -> StackedScores | None:
+        """What standard errors have to know of the learning; None where there is nothing, or no score."""
         ...
 
     def refit(self, row_weight: Floats) -> BoundPropensity:
@@ -56,7 +61,8 @@ class LearnedPropensity:
     min_propensity : float
         Smaller probabilities are raised to this, counted, and warned of.
     stacked : bool
-        Whether standard errors account for the learning, where the model has a score. False treats the propensity as if
+        Whether standard errors account for the learning, where the model has a score, as logistic models of either method
+        have. False treats the propensity as if
         it had been known, which makes intervals too wide.
     form : {"auto", "linear", "spline", "boosting"}
         Form of the default model. "linear" and "spline" (natural cubic splines that add up) are logistic regressions;
