@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
+from weakref import WeakKeyDictionary
 
 import numpy as np
 import pandas as pd
@@ -267,6 +268,10 @@ class View:
     adjust: Bools  # (G,)
     unsupported: SupportMap = field(default_factory=SupportMap)
     refusal: str = ""  # why there can be no answer in this view
+    # Sums over patterns take long and are asked for several times; products of factors are quick, and take more memory.
+    _summed: WeakKeyDictionary[WalkTable, WeightedStates] = field(
+        init=False, repr=False, default_factory=WeakKeyDictionary
+    )
 
     def lacks(self, table: WalkTable) -> Bools:
         """States whose set is unsupported."""
@@ -274,6 +279,8 @@ class View:
 
     def weigh(self, table: WalkTable) -> WeightedStates:
         """Weights of the states in this table."""
+        if (known := self._summed.get(table)) is not None:
+            return known
         sets, index = table.sets | self.adjust, table.set_index
         lines = np.arange(len(table.row))
         if self.adjust.any():
@@ -292,4 +299,7 @@ class View:
         used = np.where(clipped, self.propensity.min_propensity, raw)
         with np.errstate(divide="ignore"):  # probability 0 without a floor: the estimator says that it has no answer
             weight = 1.0 / used
-        return WeightedStates(lines, sets, index, raw, weight, clipped, parts)
+        found = WeightedStates(lines, sets, index, raw, weight, clipped, parts)
+        if isinstance(parts, PatternParts):
+            self._summed[table] = found
+        return found

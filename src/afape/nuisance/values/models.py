@@ -34,6 +34,8 @@ __all__ = [
 
 _MAX_PRODUCTS = 30  # columns; their products are 465 more
 _CUT = 1.5  # standard deviations at which columns are cut in squares and products
+_MANY_KINDS = 64  # sets and actions of a depth; beyond, each must have some lines to learn from
+_LINES_PER_KIND = 20
 _PENALTIES = 10.0 ** np.arange(-1.0, 3.5, 0.5)
 
 
@@ -60,7 +62,7 @@ class ValueRegressor:
     @property
     def linear(self) -> bool:
         """Whether predictions are linear in what is learned, so that parts of a cost add up to it."""
-        return isinstance(self.estimator, QuadraticRidge) and not self.pooled
+        return isinstance(self.estimator, QuadraticRidge)
 
 
 class QuadraticRidge(RegressorMixin, BaseEstimator):  # type: ignore[misc]
@@ -239,7 +241,8 @@ class LearnedValues:
     Parameters
     ----------
     regressor : str or regressor
-        "quadratic" (ridge regression on squares and products, one per set and action), "pooled" (ridge regression on squares,
+        "quadratic" (ridge regression on squares and products, one per set and action, or one per depth where more than 64 of
+        them have fewer than 20 lines each), "pooled" (ridge regression on squares,
         one per depth: quicker and steadier where a policy reaches hundreds of sets), "boosting", "network" (the
         paper's), any scikit-learn regressor that copes with NaN, or a `ValueRegressor`.
     augment_label : bool
@@ -300,12 +303,15 @@ class DepthModel:
         self.n_targets = target.shape[1]
         if len(target) == 0:
             return
+        kinds, index = unique_sets(np.column_stack([features.acquired, actions]))
+        if spec.linear and len(kinds) > max(_MANY_KINDS, len(target) / _LINES_PER_KIND):
+            # Thousands of models of one or two lines each would learn nothing.
+            self.spec = spec = ValueRegressor(PooledRidge(spec.estimator.alpha), multi_output=True)
         if spec.pooled:
             X = self._pooled(features, actions)
             keep = np.asarray(~np.isnan(X).all(axis=0))  # a booster refuses a column without any value
             self.models[b""] = keep, self._fit(X[:, keep], target, weight)
             return
-        kinds, index = unique_sets(np.column_stack([features.acquired, actions]))
         for kind, lines in zip(kinds, lines_of(index, len(kinds)), strict=True):
             known = ~np.isnan(features.values[lines[0]])
             X = np.column_stack([features.values[lines][:, known], features.label[lines]])
