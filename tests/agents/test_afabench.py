@@ -195,7 +195,7 @@ def test_refuses_bad_arguments():
         from_afabench(3)
     with pytest.raises(TypeError, match=r"'method' must be an object"):
         from_afabench(Method)
-    with pytest.raises(ValueError, match=r"'repeated' must be 'raise' or 'stop', but is 'skip'"):
+    with pytest.raises(ValueError, match=r"'repeated' must be one of .*'raise', 'stop'.*, but is 'skip'"):
         from_afabench(Method(), repeated="skip")
     with pytest.raises(ValueError, match=r"'n_draws' must be a whole number of at least 1, but is 0"):
         from_afabench(Method(), n_draws=0)

@@ -201,7 +201,7 @@ ARGUMENTS = [
     ({"price_multiplier": -1}, r"'price_multiplier' must be a finite number of at least 0, but is -1"),
     ({"price_multiplier": float("inf")}, r"'price_multiplier' must .*inf"),
     ({"targets": "some"}, r"'targets' must be one of \['all', 'recorded'\], but is 'some'"),
-    ({"random_state": -1}, r"'random_state' must be a whole number of at least 0, but is -1. Choose"),
+    ({"random_state": -1}, r"'random_state' must be a whole number of at least 0 .*, but is -1"),
     ({"random_state": 1.5}, r"'random_state' must .*1.5"),
     ({"random_state": None}, r"'random_state' must .*None"),
 ]
@@ -230,7 +230,7 @@ KNOBS = [
         ({name: 1.2}, ValueError, rf"'{name}' must lie in \[0, 1\], but is 1.2")
         for name in ("explore_from", "explore_to", "explore_share")
     ),
-    ({"pretraining": -1}, ValueError, r"'pretraining' must be a whole number of at least 0, but is -1"),
+    ({"pretraining": -1}, ValueError, r"'pretraining' must be a whole number of at least 0 .*, but is -1"),
     (
         {"replay_size": 10},
         ValueError,

@@ -251,6 +251,13 @@ class WeightedStates(NamedTuple):
         return WeightedStates(lines, self.sets, set_of, self.raw[keep], self.weight[keep], self.clipped[keep], parts)
 
 
+class _Kept(WeakKeyDictionary[WalkTable, WeightedStates]):
+    """Weights of tables that are still held; none of them goes along to another process or into a file."""
+
+    def __reduce__(self) -> tuple[type[_Kept], tuple[()]]:
+        return _Kept, ()
+
+
 @dataclass(frozen=True, eq=False)
 class View:
     r"""Which rows are used, and the weights of their states.
@@ -269,9 +276,7 @@ class View:
     unsupported: SupportMap = field(default_factory=SupportMap)
     refusal: str = ""  # why there can be no answer in this view
     # Sums over patterns take long and are asked for several times; products of factors are quick, and take more memory.
-    _summed: WeakKeyDictionary[WalkTable, WeightedStates] = field(
-        init=False, repr=False, default_factory=WeakKeyDictionary
-    )
+    _summed: _Kept = field(init=False, repr=False, default_factory=_Kept)
 
     def lacks(self, table: WalkTable) -> Bools:
         """States whose set is unsupported."""
