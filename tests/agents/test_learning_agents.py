@@ -230,7 +230,7 @@ KNOBS = [
         ({name: 1.2}, ValueError, rf"'{name}' must lie in \[0, 1\], but is 1.2")
         for name in ("explore_from", "explore_to", "explore_share")
     ),
-    ({"pretraining": -1}, ValueError, r"'pretraining' must be a whole number of at least 0 .*, but is -1"),
+    ({"pretraining": -1}, ValueError, r"'pretraining' must be a whole number of at least 0, but is -1"),
     (
         {"replay_size": 10},
         ValueError,
