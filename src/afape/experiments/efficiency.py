@@ -152,11 +152,12 @@ def _ratios(total: pd.DataFrame) -> list[str]:
 
 def _page(summary: pd.DataFrame, n_draws: int, real_draws: int) -> str:
     total = summary[summary["target"] == "total"]
+    sizes = " ".join(f"--rows {rows}" for rows in total["rows"].unique())
     lines = [
         "# How precise the efficient estimator is",
         "",
-        f"Made by `afape study efficiency --draws {n_draws} --real-draws {real_draws} --data FOLDER`: data sets drawn with "
-        "replacement from complete rows and hidden "
+        f"Made by `afape study efficiency --draws {n_draws} --real-draws {real_draws} {sizes} --data FOLDER`: data sets "
+        "drawn with replacement from complete rows and hidden "
         "anew each time; the truth is the cost on all complete rows. Total cost. Root mean squared error (rmse), bias in units "
         "of its Monte Carlo error, coverage of 95 % intervals, effective rows of the weights (median), seconds per evaluation"
         " (of `ipw-semi` and `drl-semi` together; `mi` with five imputations).",
