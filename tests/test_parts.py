@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from numpy.testing import assert_allclose
 from part_worlds import ExactParts, n_parts, own_outcome, run_parts, true_parts, weighted_parts
 from small_rule import COSTS, MAR, RULE, Sign, evaluated, problem_with, table_of
-from worlds import WORLDS, ExactValues, World
+from worlds import WORLDS, ExactValues, World, enumerated
 
 import afape
 from afape.frontier import on_frontier
@@ -17,16 +17,7 @@ from afape.nuisance.values import ActionValues, Lessons
 from afape.walk import FREE, Ground, PartColumns, WalkTable, walk
 
 each_world = pytest.mark.parametrize("world", [*WORLDS[:3], *WORLDS[4:]], ids=lambda w: f"world{w.seed}")
-# Rows that enumerate a world are no sample of it.
-quiet = pytest.mark.filterwarnings(
-    "ignore::afape.NormalizerWarning",
-    "ignore::afape.HeavyWeightsWarning",
-    "ignore::afape.BalanceWarning",
-    "ignore::afape.AssumptionWarning",
-    "ignore::afape.SupportWarning",
-    "ignore::afape.ValueFallbackWarning",
-)
-pytestmark = quiet
+pytestmark = enumerated
 
 
 def run(world, data, **options):
@@ -185,7 +176,7 @@ class Mixed:
 def test_other_prices_are_those_of_a_new_evaluation(n_classes, monkeypatch):
     """Every estimator, its errors and its intervals; of eff-semi, whose mixture is chosen by prices, any mixture."""
     monkeypatch.setattr(
-        "afape.estimators.eff.least_variance_mixture",
+        "afape.estimators.mixture.least_variance_shares",
         lambda influence, start: np.full(len(influence), 1 / len(influence)),
     )
     first, second = priced_twice(n_classes, n_imputations=3)

@@ -9,25 +9,15 @@ from hypothesis import strategies as st
 from numpy.testing import assert_allclose
 from part_worlds import PartComponents, arbitrary_part_means, exact_part_means, own_outcome, true_parts
 from scipy.sparse import csr_array
-from worlds import GRAPH_WORLDS, WORLDS, World
+from worlds import GRAPH_WORLDS, WORLDS, World, enumerated
 
 import afape
-from afape.estimators.eff import choice_correction, least_variance_mixture
+from afape.estimators.mixture import Mixture, least_variance_shares
 from afape.imputation import Known
 from afape.imputation.components import assembled
 from afape.nuisance import View
 
 worlds = pytest.mark.parametrize("world", [*WORLDS[1:7], World(41, n_groups=4, n_levels=2)], ids=lambda w: f"w{w.seed}")
-
-# Rows that enumerate a world are no sample of it.
-enumerated = pytest.mark.filterwarnings(
-    "ignore::afape.NormalizerWarning",
-    "ignore::afape.HeavyWeightsWarning",
-    "ignore::afape.BalanceWarning",
-    "ignore::afape.AssumptionWarning",
-    "ignore::afape.SupportWarning",
-    "ignore::afape.ValueFallbackWarning",
-)
 
 
 def row_values(world, means, propensity=None, orders=None, adjust=()):
@@ -191,7 +181,7 @@ def planted_parts(monkeypatch, world, means, propensity):
         return np.append(used / used.sum(), 0.0)
 
     monkeypatch.setattr("afape.imputation.components._mean_costs", planted)
-    monkeypatch.setattr("afape.estimators.eff.least_variance_mixture", fixed)
+    monkeypatch.setattr("afape.estimators.mixture.least_variance_shares", fixed)
     options = {"propensity": propensity, "normalize": False, "outcomes": {"own": own_outcome}}
     given_groups = afape.MAR(given=[f"g{i}" for i in world.given])
     result = afape.evaluate(
@@ -255,7 +245,7 @@ def test_a_mixture_takes_what_has_least_variance():
     rng = np.random.default_rng(0)
     common, own = rng.normal(size=5000), rng.normal(size=(3, 5000))
     influence = common + own * np.array([[0.1], [3.0], [3.0]])
-    shares = least_variance_mixture(influence, start=1)
+    shares = least_variance_shares(influence, start=1)
     assert_allclose(shares.sum(), 1.0)
     assert shares[0] > 0.95
 
@@ -263,7 +253,7 @@ def test_a_mixture_takes_what_has_least_variance():
 def test_a_gain_that_may_be_chance_is_left_alone():
     rng = np.random.default_rng(1)
     influence = rng.normal(size=(1, 400)) + 0.01 * rng.normal(size=(3, 400))
-    assert_allclose(least_variance_mixture(influence, start=2), [0, 0, 1], atol=1e-12)
+    assert_allclose(least_variance_shares(influence, start=2), [0, 0, 1], atol=1e-12)
 
 
 @settings(max_examples=60, deadline=None)
@@ -272,7 +262,7 @@ def test_a_mixture_lies_on_the_simplex_and_never_has_more_variance(n, seed):
     rng = np.random.default_rng(seed)
     influence = rng.normal(size=(n, 60)) * rng.uniform(0.1, 3, (n, 1)) + rng.normal(size=60)
     start = seed % n
-    shares = least_variance_mixture(influence, start)
+    shares = least_variance_shares(influence, start)
     assert_allclose(shares.sum(), 1.0)
     assert (shares >= -1e-12).all()
     assert ((shares @ influence) ** 2).sum() <= (influence[start] ** 2).sum() * (1 + 1e-9)
@@ -283,18 +273,18 @@ def test_a_mixture_lies_on_the_simplex_and_never_has_more_variance(n, seed):
 
 def test_no_choice_needs_no_correction():
     alike = np.repeat(np.random.default_rng(0).normal(size=(1, 200)), 3, axis=0)
-    assert choice_correction(alike, start=2) == 1
-    assert choice_correction(np.zeros((3, 200)), start=2) == 1
-    assert choice_correction(np.random.default_rng(0).normal(size=(3, 8)), start=2) == 1  # too few to set some apart
+    assert Mixture(alike, start=2).correction == 1
+    assert Mixture(np.zeros((3, 200)), start=2).correction == 1
+    assert Mixture(np.random.default_rng(0).normal(size=(3, 8)), start=2).correction == 1  # too few to set some apart
 
 
 @settings(max_examples=40)
 @given(n=st.integers(10, 60), candidates=st.integers(1, 4), seed=st.integers(0, 2**16))
 def test_a_correction_widens_and_does_not_depend_on_units(n, candidates, seed):
     influence = np.random.default_rng(seed).standard_t(3, size=(candidates, n))
-    correction = choice_correction(influence, start=0)
+    correction = Mixture(influence, start=0).correction
     assert correction >= 1
-    assert_allclose(choice_correction(1e6 * influence, start=0), correction)
+    assert_allclose(Mixture(1e6 * influence, start=0).correction, correction)
 
 
 def test_the_correction_makes_up_for_what_the_choice_hides():
@@ -305,11 +295,11 @@ def test_the_correction_makes_up_for_what_the_choice_hides():
     for _ in range(400):
         common = rng.standard_t(4, size=60)
         influence = common + spread[:, None] * rng.standard_t(4, size=(3, 60))
-        shares = least_variance_mixture(influence, start=2)
+        shares = least_variance_shares(influence, start=2)
         claimed = ((shares @ influence) ** 2).mean()
         true = 2 * (1 + (shares**2) @ spread**2)  # a t variable with 4 degrees of freedom has variance 2
         naive.append(claimed / true)
-        corrected.append(choice_correction(influence, start=2) ** 2 * claimed / true)
+        corrected.append(Mixture(influence, start=2).correction ** 2 * claimed / true)
     error = np.std(naive) / 20
     assert np.mean(naive) < 1 - 2 * error
     assert abs(np.mean(corrected) - 1) < 3 * error + 0.02
@@ -475,9 +465,9 @@ def test_replicates_choose_their_mixture_as_samples_do():
     rng = np.random.default_rng(0)
     common, own = rng.normal(size=2000), rng.normal(size=(3, 2000))
     influence = common + own * np.array([[0.9], [1.0], [1.0]])
-    shares = least_variance_mixture(influence, start=2)
+    shares = least_variance_shares(influence, start=2)
     drawn = np.array([np.bincount(rng.integers(2000, size=2000), minlength=2000) for _ in range(60)])
-    weighted = [least_variance_mixture(influence * d / np.sqrt(np.maximum(d, 1)), start=2) for d in drawn]
+    weighted = [least_variance_shares(influence * d / np.sqrt(np.maximum(d, 1)), start=2) for d in drawn]
     assert_allclose(np.mean(weighted, axis=0), shares, atol=0.05)
 
 

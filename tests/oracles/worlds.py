@@ -12,9 +12,20 @@ from functools import cached_property
 
 import numpy as np
 import pandas as pd
+import pytest
 from sklearn.base import BaseEstimator, ClassifierMixin
 
 import afape
+
+# Rows that enumerate a world are no sample of it.
+enumerated = pytest.mark.filterwarnings(
+    "ignore::afape.NormalizerWarning",
+    "ignore::afape.HeavyWeightsWarning",
+    "ignore::afape.BalanceWarning",
+    "ignore::afape.AssumptionWarning",
+    "ignore::afape.SupportWarning",
+    "ignore::afape.ValueFallbackWarning",
+)
 
 
 class TablePolicy:

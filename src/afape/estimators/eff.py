@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from functools import cached_property
-from itertools import combinations
 
 import numpy as np
 from scipy.sparse import csr_array
@@ -18,14 +17,13 @@ from .booking import Block, Bookings, StateWeights, dense
 from .drl import doubly_robust
 from .estimate import TARGETS, Estimate, Outcome
 from .linear import InfluenceParts, LinearParts, Origin, ReplicatedParts
+from .mixture import Mixture
 from .reduction import nothing
 from .weighted import REACH, STOP, Flows, WeightedSums, weighted_sums
 
-__all__ = ["EfficientSums", "choice_correction", "efficient", "least_variance_mixture"]
+__all__ = ["EfficientSums", "efficient"]
 
 _TOTAL = TARGETS.index("total")
-_CAUTION = 8.0  # how far the gain of a mixture must be beyond chance, as a squared t
-_PARTS = 5  # parts of the rows, each judged with shares that were chosen on the others
 
 
 class ComponentFormula:
@@ -128,23 +126,23 @@ class EfficientSums:
         return np.concatenate(values), np.concatenate(influence)
 
     @cached_property
-    def _choosing(self) -> tuple[Floats, int]:
-        """Influence values of the total by candidate and cluster (C, m), and the candidate to start from."""
+    def _mixed(self) -> Mixture:
+        """The candidates by their influence values of the total, from the largest order on."""
         phi, drawn = self._candidates[1][:, _TOTAL], self.evidence.fitted.drawn
         if drawn is not None:  # a row that was drawn twice counts as two rows in every sum of squares, not as four
             phi = np.divide(phi, np.sqrt(drawn), out=np.zeros_like(phi), where=drawn > 0)
         sums = np.array([cluster_sums(row, self.evidence.data.cluster) for row in phi])
-        return sums, max(len(self.components.orders) - 1, 0)
+        return Mixture(sums, max(len(self.components.orders) - 1, 0))
 
-    @cached_property
+    @property
     def mixture(self) -> Floats:
         """Share of every candidate: orders ascending, then DRL."""
-        return least_variance_mixture(*self._choosing)
+        return self._mixed.shares
 
-    @cached_property
+    @property
     def correction(self) -> float:
         """Standard error with shares that were chosen on other rows, over the one with the shares chosen on all rows."""
-        return choice_correction(*self._choosing)
+        return self._mixed.correction
 
     @property
     def _reason(self) -> str:
@@ -248,63 +246,3 @@ class _ComponentLines:
                 shape = self.n_rows, len(part.row)
                 onto = csr_array((share[used] / before[0], (part.row[used], used)), shape=shape)
                 out[mine] += dense(onto @ part.amount)[self.components.row[mine]]
-
-
-def least_variance_mixture(influence: Floats, start: int) -> Floats:
-    """Shares on the simplex of least variance, approached from one candidate as far as the gain is beyond chance.
-
-    Parameters
-    ----------
-    influence : ndarray of shape (C, m)
-        Influence values of the candidates, summed by cluster.
-    start : int
-        The candidate to start from.
-    """
-    n = len(influence)
-    begin = np.eye(n)[start]
-    moments: Floats = influence @ influence.T
-    best, least = np.asarray(begin), float(moments[start, start])
-    for size in range(1, n + 1):
-        for part in combinations(range(n), size):
-            inverse = np.linalg.pinv(moments[np.ix_(part, part)], hermitian=True).sum(axis=1)
-            if inverse.sum() <= 0 or (inverse < 0).any():
-                continue
-            shares: Floats = np.zeros(n)
-            shares[list(part)] = inverse / inverse.sum()
-            variance = float(shares @ moments @ shares)
-            if variance < least * (1 - 1e-12):
-                best, least = shares, variance
-    leading, difference = influence[start], influence[start] - best @ influence
-    squares = float(difference @ difference)
-    if squares <= 1e-24 * max(float(moments[start, start]), 1e-300):
-        return np.asarray(begin)
-    slope = float(leading @ difference) / squares
-    error = float(np.sqrt((difference**2) @ ((leading - slope * difference) ** 2))) / squares
-    share = 1.0 if error == 0 else max(0.0, 1 - _CAUTION / (slope / error) ** 2)
-    return np.asarray(begin + share * (best - begin))
-
-
-def choice_correction(influence: Floats, start: int) -> float:
-    r"""By how much the choice of the shares makes their standard error too small, at least 1.
-
-    Rows are in five parts k. With :math:`\lambda` the shares chosen on all rows and :math:`\lambda_{-k}` those chosen
-    without part k,
-
-    .. math:: \kappa^2 = \sum_k \sum_{i \in k} (\lambda_{-k} \cdot \phi_i)^2 \Big/ \sum_i (\lambda \cdot \phi_i)^2 .
-
-    Parameters
-    ----------
-    influence : ndarray of shape (C, m)
-        Influence values of the candidates, summed by cluster.
-    start : int
-        The candidate to start from.
-    """
-    part: Ints = np.arange(influence.shape[1]) % _PARTS
-    chosen = float(((least_variance_mixture(influence, start) @ influence) ** 2).sum())
-    if chosen <= 0 or len(part) < 2 * _PARTS:
-        return 1.0
-    honest = 0.0
-    for k in range(_PARTS):
-        shares = least_variance_mixture(influence[:, part != k], start)
-        honest += float(((shares @ influence[:, part == k]) ** 2).sum())
-    return max(1.0, float(np.sqrt(honest / chosen)))
