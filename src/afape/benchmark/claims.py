@@ -239,7 +239,8 @@ def write_claims(done: list[Finished], folder: Path) -> None:
             f"{quick}H. von Kleist, A. Zamanian, I. Shpitser, N. Ahmidi, *Evaluation of Active Feature Acquisition Methods for "
             "Static Feature Settings* (2023), section Experiments, done again with afape. Verdicts follow from rules in "
             "`afape.benchmark.claims`. A bias is taken as real beyond four Monte Carlo errors, and as one that matters beyond "
-            "2 % of J as well.",
+            "2 % of J as well. It is the mean difference from J, or from the cost of the same rows without gaps where that "
+            "varies less; means in figures are not corrected in this way.",
             "\n".join(links),
             "## Claims",
             markdown(table),
