@@ -11,6 +11,7 @@ __all__ = [
     "Ints",
     "any_of",
     "cluster_sums",
+    "distinct",
     "effective_size",
     "every",
     "in_own_units",
@@ -29,6 +30,8 @@ __all__ = [
 Floats = NDArray[np.float64]
 Ints = NDArray[np.intp]
 Bools = NDArray[np.bool_]
+
+_COUNTED = 16  # columns up to which distinct sets are found by counting
 
 
 def every(mask: Bools) -> Bools:
@@ -120,11 +123,21 @@ def merge(rows: Ints, sets: Bools) -> tuple[Ints, Ints]:
 def unique_sets(sets: Bools) -> tuple[Bools, Ints]:
     """Return the distinct sets (u, G), and for each given one its place among them."""
     words = pack(sets)
+    if sets.shape[1] <= _COUNTED:  # so few possible sets that none need be sorted
+        present, inverse = distinct(words[:, 0].astype(np.intp), 1 << sets.shape[1])
+        return np.asarray((present[:, None] >> np.arange(sets.shape[1])) & 1 > 0), inverse
     if words.shape[1] == 1:
         _, first, inverse = np.unique(words[:, 0], return_index=True, return_inverse=True)
     else:
         _, first, inverse = np.unique(words, axis=0, return_index=True, return_inverse=True)
     return sets[first], inverse.reshape(-1)
+
+
+def distinct(codes: Ints, n_codes: int) -> tuple[Ints, Ints]:
+    """Return the distinct codes below ``n_codes``, ascending, and for each given one its place among them."""
+    seen = np.zeros(n_codes, dtype=bool)
+    seen[codes] = True
+    return np.flatnonzero(seen), (np.cumsum(seen) - 1)[codes]
 
 
 def index_of(lines: list[Ints], n: int) -> Ints:

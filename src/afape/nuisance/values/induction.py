@@ -8,7 +8,7 @@ from typing import NamedTuple, Protocol
 import numpy as np
 from scipy.sparse import csr_array
 
-from ...arrays import Bools, Floats, Ints, every, tally
+from ...arrays import Bools, Floats, Ints, distinct, every, lines_of, tally
 from ...data import Retrospective
 from ...walk import FREE, PartColumns, WalkTable
 from .models import DEFAULT_VALUES, DepthModel, Features, LearnedValues
@@ -227,9 +227,10 @@ class ActionValues:
     def _ask(self, out: Targets, k: Ints, states: Ints, actions: Bools, kind: str, model: str, count: bool) -> Bools:
         """Write what the models of folds ``k`` predict; returns lines about which none can say anything."""
         depth = self.table.depth[states]
-        for key in np.unique(np.column_stack([k, depth]), axis=0):
-            lines = np.flatnonzero((k == key[0]) & (depth == key[1]))
-            asked = self._models[int(key[0]), int(key[1]), model]
+        n_depths = self.table.n_depths
+        codes, index = distinct(k * n_depths + depth, self.n_folds * n_depths)
+        for code, lines in zip(codes.tolist(), lines_of(index, len(codes)), strict=True):
+            asked = self._models[code // n_depths, code % n_depths, model]
             found, orphans = asked.predict(self._features(states[lines]), actions[lines], kind)
             out.put(lines, found)
             self.fallbacks += orphans if count else 0
