@@ -265,7 +265,7 @@ class _Completer:
         if not others.any():  # no donors: hidden values stay 0, a conditional mean need not be right
             return None
         pool = self.donors.pool(self.data, others, _TABLES, k)
-        return pool.tree(shown, b, np.random.default_rng([self.donors.seed, k, b, *number]), _MIN_LEAF)
+        return self.donors.tree(pool, k, b, shown, number, _MIN_LEAF)
 
     def draws(self, t: Bools, rows: Ints, n_draws: int) -> Iterator[tuple[Ints, Floats]]:
         """Rows in which only the groups t and what is known are shown and the rest is drawn, some draws at a time."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from copy import copy, deepcopy
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -16,6 +17,7 @@ from .trees import leaf_donors
 __all__ = ["DonorPool", "DonorTree", "Donors"]
 
 _MAX_GROWN = 10_000  # rows that shape a tree; finer leaves cost time and hardly change the costs
+_HELD = 2**22  # donors in the trees that are kept for further policies
 
 
 @dataclass(frozen=True, eq=False)
@@ -65,7 +67,7 @@ class DonorPool:
 
 @dataclass(frozen=True, eq=False)
 class Donors:
-    """Donor pools by fold, completed once for all policies on the same records.
+    """Donor pools by fold and trees by what they show, made once for all policies on the same records.
 
     Parameters
     ----------
@@ -75,6 +77,7 @@ class Donors:
 
     seed: int
     pools: dict[tuple[int, bytes], DonorPool] = field(default_factory=dict)
+    trees: dict[tuple[bytes, int, int], tuple[DonorPool, DonorTree]] = field(default_factory=dict)
 
     def pool(self, data: Retrospective, rows: Bools, n_tables: int, fold: int) -> DonorPool:
         """The donors of a fold: these rows, completed ``n_tables`` times."""
@@ -82,6 +85,20 @@ class Donors:
         if key not in self.pools:
             self.pools[key] = DonorPool.of(data, np.flatnonzero(rows), n_tables, self.seed + fold)
         return self.pools[key]
+
+    def tree(self, pool: DonorPool, fold: int, table: int, shown: Bools, number: list[int], min_leaf: int) -> DonorTree:
+        """A tree of a pool; it draws the same for every policy, whichever came first.
+
+        ``number`` are the groups that are shown beside those that are always known.
+        """
+        key = shown.tobytes(), fold, table
+        grown_on, found = self.trees.get(key, (None, None))
+        if found is None or grown_on is not pool:
+            rng = np.random.default_rng([self.seed, fold, table, *number])
+            found = pool.tree(shown, table, rng, min_leaf)
+            if (len(self.trees) + 1) * len(pool.labels) <= _HELD:
+                self.trees[key] = pool, found
+        return found.again()
 
 
 class DonorTree:
@@ -106,7 +123,13 @@ class DonorTree:
         self.tree = DecisionTreeRegressor(min_samples_leaf=min_leaf, random_state=int(rng.integers(2**31)))
         self.tree.fit(design[grown], scaled[grown], sample_weight=count[grown])
         self.donors = np.repeat(sample, count[sample])
-        self.leaf = self.tree.apply(design[self.donors])
+        self.leaf = self.tree.tree_.apply(design[self.donors])
+
+    def again(self) -> DonorTree:
+        """The same tree with the draws it began with."""
+        other = copy(self)
+        other.rng = deepcopy(self.rng)
+        return other
 
     def _fit_linear(self, scaled: Floats, count: Ints) -> None:
         """Coefficients per label class, or of all classes together where a class has too few rows."""
@@ -131,7 +154,7 @@ class DonorTree:
     def complete(self, values: Floats, labels: Ints) -> Floats:
         """These rows with their hidden columns drawn; what they hold there is not looked at."""
         out = values.copy()
-        leaf = self.tree.apply(self._design(values[:, self.shown], labels))
+        leaf = self.tree.tree_.apply(self._design(values[:, self.shown], labels))
         chosen = self.donors[leaf_donors(self.leaf, leaf, self.rng)]
         out[:, ~self.shown] = self.values[chosen][:, ~self.shown]
         return out

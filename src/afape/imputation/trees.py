@@ -46,7 +46,8 @@ class TreeModel:
         tree = DecisionTreeRegressor(min_samples_leaf=self.min_leaf, random_state=int(rng.integers(2**31)))
         tree.fit(design[block.present[grown]], block.scaled[grown], sample_weight=count[grown])
         donors = np.repeat(sample, count[sample])
-        chosen = leaf_donors(tree.apply(design[block.present[donors]]), tree.apply(design[block.absent]), rng)
+        leaves = [tree.tree_.apply(design[rows]) for rows in (block.present[donors], block.absent)]  # design is checked
+        chosen = leaf_donors(leaves[0], leaves[1], rng)
         return np.asarray(block.values[donors[chosen]])
 
 
