@@ -137,7 +137,10 @@ def _either(a: Estimate, b: Estimate) -> float:
 
 
 def _half_width(estimate: Estimate, kind: str) -> float:
-    low, high = estimate.interval(0.95, kind)
+    unlimited = replace(
+        estimate, limits=(-np.inf, np.inf)
+    )  # an interval that is cut at a limit says nothing of its error
+    low, high = unlimited.interval(0.95, kind)
     return (high - low) / 2 / NormalDist().inv_cdf(0.975)
 
 
