@@ -103,13 +103,9 @@ class Tariff:
         """Weights of the columns in a target, with runs into unsupported sets at their least or largest."""
         out = np.zeros(columns.width)
         if target in ("acquisition", "total"):
-            out[: len(self.prices)] += self.prices
-            if columns.open and largest:
-                out[columns.left] += self.prices
+            out += columns.priced(self.prices, largest)
         if target in ("misclassification", "total"):
-            out[columns.cells] += self.costs.ravel()
-            if columns.open:
-                out[columns.ended] += self.costs.max(axis=1) if largest else self.costs.min(axis=1)
+            out += columns.judged(self.costs, largest)
         if target in self.own.names:
             out[columns.own.start + self.own.names.index(target)] = 1.0
             if columns.open:

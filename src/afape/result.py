@@ -194,10 +194,10 @@ class Evaluation:
 
         It is the cost of what *this* policy does. A policy that would act differently under other prices has to be evaluated
         anew. For a policy and a classifier that stay as they are, every estimate, standard error, interval and bound equals that
-        of a new evaluation of a `Problem` with these prices, to rounding, with two exceptions: the mixture of ``eff-semi``
-        stays the one that was chosen by the first prices, and where action values are not learned by ridge regression
-        (``values="boosting"``), the parts beside them are, so that parts and costs may differ a little. A group of price 0
-        still counts as acquired by a decision; a `Problem` with that price would reveal it before the first one.
+        of a new evaluation of a `Problem` with these prices, to rounding, with one exception: where action values are not
+        learned by ridge regression (``values="boosting"``), the parts beside them are, so that parts and costs of ``drl-semi``
+        and ``dm-semi`` may differ a little. A group of price 0 still counts as acquired by a decision; a `Problem` with that
+        price would reveal it before the first one.
 
         Parameters
         ----------

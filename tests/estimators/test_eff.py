@@ -12,7 +12,7 @@ from scipy.sparse import csr_array
 from worlds import GRAPH_WORLDS, WORLDS, World, enumerated
 
 import afape
-from afape.estimators.mixture import Mixture, least_variance_shares
+from afape.estimators.mixture import Alike, Mixed, least_variance_shares
 from afape.imputation import Known
 from afape.imputation.components import assembled
 from afape.nuisance import View
@@ -196,7 +196,17 @@ def planted_parts(monkeypatch, world, means, propensity):
         shares = fixed(np.zeros((len(orders) + 1, 1)), 0)
         recorded = data.recorded[i] | data.always_recorded
         rows = [exact.row_parts(cell[i], recorded, lambda t: 1 / world.superset(levels[i], t), q) for q in orders]
-        return shares[:-1] @ rows
+        return adding_up(shares[:-1] @ rows, data.labels[i])
+
+    def adding_up(parts, label):
+        """Right predictions are the rows of a label without its errors, the most frequent count what the others leave."""
+        n_classes = world.n_classes
+        cells = parts[costly : costly + n_classes**2].reshape(n_classes, -1)
+        np.fill_diagonal(cells, (label == np.arange(n_classes)) - cells.sum(axis=1) + cells.diagonal())
+        counts = parts[costly + n_classes**2 : -1]
+        most = np.argmax(linear.values[costly + n_classes**2 : -1])
+        counts[most] = 1 - counts.sum() + counts[most]
+        return parts
 
     return linear.influence + linear.values, mass, expected
 
@@ -243,8 +253,8 @@ def test_parts_are_wrong_where_both_are(monkeypatch):
 
 def test_a_mixture_takes_what_has_least_variance():
     rng = np.random.default_rng(0)
-    common, own = rng.normal(size=5000), rng.normal(size=(3, 5000))
-    influence = common + own * np.array([[0.1], [3.0], [3.0]])
+    common, own = rng.normal(size=5000), rng.normal(size=(3, 1, 5000))
+    influence = common + own * np.array([0.1, 3.0, 3.0])[:, None, None]
     shares = least_variance_shares(influence, start=1)
     assert_allclose(shares.sum(), 1.0)
     assert shares[0] > 0.95
@@ -252,57 +262,99 @@ def test_a_mixture_takes_what_has_least_variance():
 
 def test_a_gain_that_may_be_chance_is_left_alone():
     rng = np.random.default_rng(1)
-    influence = rng.normal(size=(1, 400)) + 0.01 * rng.normal(size=(3, 400))
+    influence = rng.normal(size=(1, 1, 400)) + 0.01 * rng.normal(size=(3, 1, 400))
     assert_allclose(least_variance_shares(influence, start=2), [0, 0, 1], atol=1e-12)
+    # The same estimate twice is not twice the evidence.
+    once = rng.normal(size=(1, 1, 400)) + 0.5 * rng.normal(size=(3, 1, 400))
+    assert_allclose(least_variance_shares(np.repeat(once, 2, axis=1), 2), least_variance_shares(once, 2), atol=1e-9)
 
 
 @settings(max_examples=60, deadline=None)
-@given(st.integers(1, 4), st.integers(0, 10_000))
-def test_a_mixture_lies_on_the_simplex_and_never_has_more_variance(n, seed):
+@given(st.integers(1, 4), st.integers(1, 3), st.integers(0, 10_000))
+def test_a_mixture_lies_on_the_simplex_and_never_has_more_variance(n, n_estimates, seed):
     rng = np.random.default_rng(seed)
-    influence = rng.normal(size=(n, 60)) * rng.uniform(0.1, 3, (n, 1)) + rng.normal(size=60)
+    influence = rng.normal(size=(n, n_estimates, 60)) * rng.uniform(0.1, 3, (n, 1, 1)) + rng.normal(size=60)
     start = seed % n
     shares = least_variance_shares(influence, start)
     assert_allclose(shares.sum(), 1.0)
     assert (shares >= -1e-12).all()
-    assert ((shares @ influence) ** 2).sum() <= (influence[start] ** 2).sum() * (1 + 1e-9)
+    assert (np.tensordot(shares, influence, 1) ** 2).sum() <= (influence[start] ** 2).sum() * (1 + 1e-9)
 
 
-# --- as users meet it -------------------------------------------------------------------------------------------------
+def mixed(influence, start, cluster=None, values=None, yardsticks=None):
+    """Mixture of several parts, (C, n, P), all of one kind; by each of them unless said otherwise."""
+    n_parts = influence.shape[2]
+    values = np.ones((len(influence), n_parts)) if values is None else values
+    kind = Alike("all", np.arange(n_parts), np.eye(n_parts) if yardsticks is None else yardsticks)
+    return Mixed(list(zip(values, influence, strict=True)), [kind], start, cluster, None)
 
 
-def test_no_choice_needs_no_correction():
-    alike = np.repeat(np.random.default_rng(0).normal(size=(1, 200)), 3, axis=0)
-    assert Mixture(alike, start=2).correction == 1
-    assert Mixture(np.zeros((3, 200)), start=2).correction == 1
-    assert Mixture(np.random.default_rng(0).normal(size=(3, 8)), start=2).correction == 1  # too few to set some apart
+def test_where_there_is_no_choice_influence_values_stay_as_they_are():
+    rng = np.random.default_rng(0)
+    alike = np.repeat(rng.normal(size=(1, 200, 2)), 3, axis=0)
+    alike -= alike.mean(axis=1, keepdims=True)
+    assert_allclose(mixed(alike, start=2).influence, alike[0], atol=1e-12)
+    assert not mixed(np.zeros((3, 200, 2)), start=2).influence.any()
+    few = rng.normal(size=(3, 8, 1))  # too few to set some apart
+    few -= few.mean(axis=1, keepdims=True)
+    found = mixed(few, start=2)
+    assert_allclose(found.influence[:, 0], found.mixtures[0].shares @ few[:, :, 0], atol=1e-12)
 
 
 @settings(max_examples=40)
-@given(n=st.integers(10, 60), candidates=st.integers(1, 4), seed=st.integers(0, 2**16))
-def test_a_correction_widens_and_does_not_depend_on_units(n, candidates, seed):
-    influence = np.random.default_rng(seed).standard_t(3, size=(candidates, n))
-    correction = Mixture(influence, start=0).correction
-    assert correction >= 1
-    assert_allclose(Mixture(1e6 * influence, start=0).correction, correction)
+@given(n=st.integers(10, 60), candidates=st.integers(1, 4), clustered=st.booleans(), seed=st.integers(0, 2**16))
+def test_mixed_influence_values_have_mean_zero_in_any_unit(n, candidates, clustered, seed):
+    rng = np.random.default_rng(seed)
+    influence = rng.standard_t(3, size=(candidates, n, 2))
+    cluster = rng.integers(n // 2, size=n) if clustered else None
+    found = mixed(influence, 0, cluster).influence
+    assert_allclose(found.sum(axis=0), 0, atol=1e-9 * np.abs(influence).sum())
+    assert_allclose(mixed(1024 * influence, 0, cluster).influence, 1024 * found, rtol=1e-6, atol=1e-6)
 
 
-def test_the_correction_makes_up_for_what_the_choice_hides():
-    """Variance of the mixture in new rows over what its own rows say: above 1, and near 1 once corrected."""
+def test_what_is_certain_is_not_mixed_by_rounding_errors():
+    """A policy that always acquires two groups: their number has no variance, and its rounding errors choose nothing."""
+    rng = np.random.default_rng(0)
+    influence = 1e-16 * rng.normal(size=(3, 100, 1))
+    assert_allclose(mixed(influence, 1).mixtures[0].shares, [0, 1, 0])
+
+
+def test_shares_of_other_rows_show_what_the_choice_hides():
+    """Variance of the mixture in new rows over what its own rows say: above 1, and near 1 with shares of other rows."""
     rng = np.random.default_rng(3)
     spread = np.array([1.0, 1.0, 1.6])
-    naive, corrected = [], []
+    naive, honest = [], []
     for _ in range(400):
         common = rng.standard_t(4, size=60)
         influence = common + spread[:, None] * rng.standard_t(4, size=(3, 60))
-        shares = least_variance_shares(influence, start=2)
-        claimed = ((shares @ influence) ** 2).mean()
+        shares = least_variance_shares(influence[:, None], start=2)
         true = 2 * (1 + (shares**2) @ spread**2)  # a t variable with 4 degrees of freedom has variance 2
-        naive.append(claimed / true)
-        corrected.append(Mixture(influence, start=2).correction ** 2 * claimed / true)
+        naive.append(((shares @ influence) ** 2).mean() / true)
+        honest.append((mixed(influence[:, :, None], start=2).influence ** 2).mean() / true)
     error = np.std(naive) / 20
     assert np.mean(naive) < 1 - 2 * error
-    assert abs(np.mean(corrected) - 1) < 3 * error + 0.02
+    assert abs(np.mean(honest) - 1) < 3 * error + 0.02
+
+
+def test_a_cost_of_right_predictions_is_added_to_every_row(parts):
+    """Shares of labels are known: with 100 more for everybody, costs are 100 more, and no less certain."""
+    classifier, data, _ = parts
+    result = afape.evaluate(
+        data.take(np.arange(300)),
+        afape.AcquireAll(),
+        classifier,
+        missingness=afape.MAR(["x0"]),
+        estimators=["eff-semi"],
+    )
+    found, costs = result["eff-semi"]["total"], data.costs
+    dearer = result.reprice(misclassification_cost=costs + 100)["eff-semi"]["total"]
+    assert_allclose(dearer.value, found.value + 100, rtol=1e-12)
+    assert_allclose(dearer.std_error, found.std_error, rtol=1e-9)
+    broken_down = result.parts("eff-semi")
+    assert_allclose(sum(e.value for e in broken_down.confusion.values()), 1)
+    assert_allclose(sum(e.value for e in broken_down.counts.values()), 1)
+    share = np.mean(data.labels[:300] == 1)
+    assert_allclose(sum(e.value for (true, _), e in broken_down.confusion.items() if true == data.classes[1]), share)
 
 
 def test_it_is_the_default_and_says_what_it_did(parts):
@@ -313,7 +365,7 @@ def test_it_is_the_default_and_says_what_it_did(parts):
     )
     assert found.best_estimator == "eff-semi"
     note = found["half"].table.set_index("estimator").loc["eff-semi", "note"].iloc[0]
-    assert "components of up to 1 groups; mixture: " in note
+    assert "components of up to 1 groups; acquisitions: order" in note
     assert found["none"]["eff-semi"]["total"].value == pytest.approx(found["none"]["ipw-semi"]["total"].value, rel=1e-9)
 
 
@@ -463,8 +515,8 @@ def test_sets_met_in_completed_rows_alone_have_components_of_mean_zero():
 
 def test_replicates_choose_their_mixture_as_samples_do():
     rng = np.random.default_rng(0)
-    common, own = rng.normal(size=2000), rng.normal(size=(3, 2000))
-    influence = common + own * np.array([[0.9], [1.0], [1.0]])
+    common, own = rng.normal(size=2000), rng.normal(size=(3, 1, 2000))
+    influence = common + own * np.array([0.9, 1.0, 1.0])[:, None, None]
     shares = least_variance_shares(influence, start=2)
     drawn = np.array([np.bincount(rng.integers(2000, size=2000), minlength=2000) for _ in range(60)])
     weighted = [least_variance_shares(influence * d / np.sqrt(np.maximum(d, 1)), start=2) for d in drawn]
@@ -478,7 +530,7 @@ def test_too_many_sets_leave_the_doubly_robust_estimate(monkeypatch):
     monkeypatch.setattr("afape.imputation.components._CELLS", 100)
     names = ["drl-semi", "eff-semi"]
     result = afape.evaluate(records(frame()), Look(), Above(), missingness=afape.MAR(["a"]), estimators=names)
-    assert result["eff-semi"]["total"].value == result["drl-semi"]["total"].value
+    assert_allclose(result["eff-semi"]["total"].value, result["drl-semi"]["total"].value, rtol=1e-12)
     assert "too many sets" in result.outcomes["eff-semi"].caveat
 
 
@@ -489,5 +541,5 @@ def test_a_known_propensity_of_the_reached_sets_is_enough(experiment, parts):
     known = afape.KnownPropensity.from_arrays({"x1": p[:, 1], ("x1", "x2"): p[:, 1] * p[:, 2]})
     options = {"missingness": experiment.missingness, "propensity": known, "estimators": ["drl-semi", "eff-semi"]}
     result = afape.evaluate(data, afape.AcquireAll(), classifier, **options)
-    assert result["eff-semi"]["total"].value == result["drl-semi"]["total"].value
+    assert_allclose(result["eff-semi"]["total"].value, result["drl-semi"]["total"].value, rtol=1e-12)
     assert "the doubly robust estimate alone" in result.outcomes["eff-semi"].caveat

@@ -9,21 +9,22 @@ from functools import cached_property
 import numpy as np
 from scipy.sparse import csr_array
 
-from ..arrays import Floats, Ints, cluster_sums, lines_of
+from ..arrays import Floats, Ints, lines_of
 from ..imputation import Components, ShownParts
 from ..nuisance.fitted import Evidence
-from ..walk import PartColumns, WalkTable
-from .booking import Block, Bookings, StateWeights, dense
+from ..walk import WalkTable
+from .booking import Bookings, StateWeights, dense
 from .drl import doubly_robust
 from .estimate import TARGETS, Estimate, Outcome
 from .linear import InfluenceParts, LinearParts, Origin, ReplicatedParts
-from .mixture import Mixture
+from .mixture import Alike, Mixed
 from .reduction import nothing
 from .weighted import REACH, STOP, Flows, WeightedSums, weighted_sums
 
 __all__ = ["EfficientSums", "efficient"]
 
-_TOTAL = TARGETS.index("total")
+_TOTAL = TARGETS.index("total")  # comes last: the sum of the others
+_TOLD = 4  # mixtures that are told of
 
 
 class ComponentFormula:
@@ -39,10 +40,6 @@ class ComponentFormula:
         out[:, REACH] = out[:, STOP] = table.depth == 0
         out[:, 2:] = np.concatenate(list(self.components.coefficient), axis=1)
         return out
-
-    def blocks(self, table: WalkTable, flows: Flows, columns: PartColumns, n_depths: int) -> Iterator[Block]:
-        """Parts of components are booked with the mixture, see `EfficientSums`."""
-        yield from ()
 
     def linearise(self, mean: Floats) -> tuple[dict[str, float], dict[str, Floats]]:
         """Values of the targets for every order, and their derivatives."""
@@ -92,10 +89,15 @@ class EfficientSums:
     (2025, arXiv 2509.24158) for data missing completely at random.
 
     *Order q* keeps components of at most q groups apart and leaves the rest of :math:`g_S` at :math:`w_S`. Orders 0, 1 and
-    the largest affordable one, and DRL-Semi, are mixed with the weights of least variance, as far as the gain over the
+    the largest affordable one, and DRL-Semi, are mixed with the shares of least variance, as far as the gain over the
     largest order is beyond chance: a share :math:`\max(0, 1 - 8/t^2)` of the way, t the robust t of the slope of the
-    influence values on the difference. Shares of least variance make that variance look smaller than it is; standard errors
-    are multiplied by `correction`, which tells by how much.
+    influence values on the difference. The mixture is right for any propensity where m and the action values are right.
+
+    Parts of the costs are mixed, not costs: all that is acquired with the shares that are best for the rates of acquisition and
+    their sum, all that is predicted in rows of one label with those that are best for the errors there. No price enters, so
+    that other prices are answered by the same parts. Right predictions are what errors leave of the rows of a label. Shares of
+    least variance make that variance look smaller than it is; influence values have shares that were chosen on other rows
+    (`Mixture.left_out`). Action values of parts are learned by ridge regression, whatever regressor costs have.
 
     Parameters
     ----------
@@ -115,34 +117,127 @@ class EfficientSums:
     composed: WeightedSums | None
     doubly: WeightedSums
 
+    @property
+    def _parted(self) -> bool:
+        """Whether parts are mixed; costs are where action values are known of these alone."""
+        return self.doubly.parted
+
+    @property
+    def _largest(self) -> bool:
+        return self.evidence.ends is not None and self.evidence.ends.largest
+
     @cached_property
-    def _candidates(self) -> tuple[Floats, Floats]:
-        """Values (C, E) and influence values (C, E, n) of every candidate: orders ascending, then DRL."""
-        values, influence = [], []
+    def _mixed(self) -> Mixed:
+        """The candidates, orders ascending and then DRL, mixed from the largest order on."""
+        found = self._candidates_by_part if self._parted else self._candidates_by_cost
+        start = max(len(self.components.orders) - 1, 0)
+        return Mixed(found, self._kinds, start, self.evidence.data.cluster, self.evidence.fitted.drawn)
+
+    @property
+    def _candidates_by_part(self) -> list[tuple[Floats, Floats]]:
+        """Values (P,) and influence values (n, P) of every candidate."""
+        found = []
+        for one in np.eye(len(self.components.orders)):
+            assert self.composed is not None
+            booked = self._booked(self.composed, one)
+            found.append((booked.values, self.composed.part_influence(booked)))
+        booked = self.doubly.booked()
+        return [*found, (booked.values, self.doubly.part_influence(booked))]
+
+    @property
+    def _candidates_by_cost(self) -> list[tuple[Floats, Floats]]:
+        """The same of both costs."""
+        found = []
         for sums in (self.doubly,) if self.composed is None else (self.composed, self.doubly):
-            found, phi = sums.linearised
-            values.append(np.array(list(found.values())).reshape(-1, len(TARGETS)))
-            influence.append(phi.reshape(-1, len(TARGETS), phi.shape[1]))
-        return np.concatenate(values), np.concatenate(influence)
+            values, influence = sums.linearised
+            each = np.array(list(values.values())).reshape(-1, len(TARGETS))[:, :_TOTAL]
+            phi = influence.reshape(-1, len(TARGETS), influence.shape[1])[:, :_TOTAL]
+            found += [(v, f.T) for v, f in zip(each, phi, strict=True)]
+        return found
+
+    @property
+    def _kinds(self) -> list[Alike]:
+        """What is mixed alike: all that is acquired, all that is predicted for rows of one label, every own outcome."""
+        if not self._parted:
+            return [Alike(TARGETS[j], np.array([j]), np.eye(_TOTAL)[:, [j]]) for j in range(_TOTAL)]
+        columns, classes = self.evidence.columns, self.evidence.data.classes
+        number, one = np.arange(columns.width), np.eye(columns.width)
+        acquired = np.concatenate([number[: len(columns.costly)], number[columns.counts], number[columns.left]])
+        unit = [columns.priced(price, self._largest) for price in np.eye(len(columns.costly))]  # every group by itself,
+        unit.append(columns.priced(np.ones(len(columns.costly)), self._largest))  # and how many there are
+        kinds = [Alike("acquisitions", acquired, np.array(unit).T)]
+        for y, label in enumerate(classes.tolist()):
+            cells, ended = number[columns.cells].reshape(len(classes), -1)[y], number[columns.ended][y : y + 1]
+            wrong = one[:, np.delete(cells, y)]
+            if self._largest:
+                wrong = wrong + one[:, ended]
+            kinds.append(Alike(f"label {label}", np.append(cells, ended), wrong))
+        own = zip(self.evidence.recipe.own, number[columns.own], strict=True)
+        return kinds + [Alike(name, np.array([j]), one[:, [j]]) for name, j in own]
 
     @cached_property
-    def _mixed(self) -> Mixture:
-        """The candidates by their influence values of the total, from the largest order on."""
-        phi, drawn = self._candidates[1][:, _TOTAL], self.evidence.fitted.drawn
-        if drawn is not None:  # a row that was drawn twice counts as two rows in every sum of squares, not as four
-            phi = np.divide(phi, np.sqrt(drawn), out=np.zeros_like(phi), where=drawn > 0)
-        sums = np.array([cluster_sums(row, self.evidence.data.cluster) for row in phi])
-        return Mixture(sums, max(len(self.components.orders) - 1, 0))
+    def _rest(self) -> Floats:
+        """What is mixed as it is, and what follows from that because shares add up, as a map (P, P).
+
+        Every run stops with some number of acquisitions and some prediction, or ends in an unsupported set, and labels are
+        recorded in every row. So the right predictions of a label are its rows without its errors, and the most frequent
+        number of acquisitions is what the others leave.
+        """
+        columns, n_classes = self.evidence.columns, len(self.evidence.data.classes)
+        number, out = np.arange(columns.width), np.eye(columns.width)
+        for y, cells in enumerate(number[columns.cells].reshape(n_classes, -1)):
+            out[cells[y]] = 0.0
+            out[cells[y], np.delete(cells, y)] = out[cells[y], number[columns.ended][y : y + 1]] = -1.0
+        counts = number[columns.counts]
+        most = counts[np.argmax(self._mixed.values[counts])]
+        out[most] = 0.0
+        out[most, np.setdiff1d(counts, most)] = out[most, number[columns.ended]] = -1.0
+        return out
+
+    @cached_property
+    def _found(self) -> Floats:
+        """Values of what is mixed, (P,)."""
+        if not self._parted:
+            return self._mixed.values
+        whole = np.where(self._rest.diagonal() == 0, 1.0, 0.0)  # the number of acquisitions: all runs
+        whole[self._right] = self._label_shares
+        return np.asarray(self._rest @ self._mixed.values + whole)
+
+    @cached_property
+    def _influence(self) -> Floats:
+        """Their influence values, (n, P)."""
+        if not self._parted:
+            return self._mixed.influence
+        weight = self.evidence.fitted.row_weight
+        out = self._mixed.influence @ self._rest.T
+        out[:, self._right] += (self._labels - self._label_shares) * (weight / weight.mean())[:, None]
+        return np.asarray(out)
 
     @property
-    def mixture(self) -> Floats:
-        """Share of every candidate: orders ascending, then DRL."""
-        return self._mixed.shares
+    def _right(self) -> Ints:
+        """Columns of right predictions, by label."""
+        columns, n_classes = self.evidence.columns, len(self.evidence.data.classes)
+        return np.arange(columns.width)[columns.cells].reshape(n_classes, -1).diagonal()
 
     @property
-    def correction(self) -> float:
-        """Standard error with shares that were chosen on other rows, over the one with the shares chosen on all rows."""
-        return self._mixed.correction
+    def _labels(self) -> Floats:
+        """Indicators of the labels, (n, K)."""
+        return np.eye(len(self.evidence.data.classes))[self.evidence.data.labels]
+
+    @property
+    def _label_shares(self) -> Floats:
+        weight = self.evidence.fitted.row_weight
+        return np.asarray(weight @ self._labels / weight.sum())
+
+    @property
+    def _coefficients(self) -> Floats:
+        """The targets as combinations of what is mixed, (E, P)."""
+        if not self._parted:
+            return np.array([[1.0, 0.0], [0.0, 1.0], [1.0, 1.0]])
+        columns, data = self.evidence.columns, self.evidence.data
+        paid = columns.priced(data.problem.prices[columns.costly], self._largest)
+        wrong = columns.judged(data.costs, self._largest)
+        return np.array([paid, wrong, paid + wrong])
 
     @property
     def _reason(self) -> str:
@@ -153,13 +248,13 @@ class EfficientSums:
         """Value of each target."""
         if self._reason:
             return nothing()
-        return dict(zip(TARGETS, (self.mixture @ self._candidates[0]).tolist(), strict=True))
+        return dict(zip(TARGETS, (self._coefficients @ self._found).tolist(), strict=True))
 
     def outcome(self, rows: str, confidence: float) -> Outcome:
         """Estimates of the targets; figures about weights are those of the runs."""
         if self._reason:
             return Outcome({}, reason=self._reason)
-        influence = self.correction * np.einsum("c,cei->ei", self.mixture, self._candidates[1])
+        influence = self._coefficients @ self._influence.T
         estimates = {
             target: Estimate(value, phi, self.evidence.data.cluster, rows, confidence)
             for (target, value), phi in zip(self.values.items(), influence, strict=True)
@@ -172,28 +267,17 @@ class EfficientSums:
         return replace(found, clipped=max(found.clipped, tally.clipped), largest_weight=largest)
 
     def parts(self, rows: str, confidence: float) -> LinearParts | None:
-        """Parts of the leading candidates, in the mixture that is chosen for the costs."""
-        mixed: list[tuple[float, LinearParts]] = []
-        if self.mixture[-1] > 0:
-            doubly = self.doubly.parts(rows, confidence)
-            if doubly is None:
-                return None
-            mixed.append((float(self.mixture[-1]), doubly))
-        if self.composed is not None and self.mixture[:-1].any():
-            mixed.append((1.0, self.composed.booked_parts(self._booked(self.composed), rows, confidence)))
+        """What is mixed, where these are the parts of the costs."""
+        if not self._parted:
+            return None
         origin = Origin(self.evidence.data.cluster, rows, confidence)
-        values = np.sum([share * part.values for share, part in mixed], axis=0)
         if self.evidence.replicated:
-            return ReplicatedParts(values, origin)
-        influence: Floats = np.zeros((len(self.evidence.data), len(values)))
-        for share, part in mixed:
-            assert part.influence is not None
-            influence += self.correction * share * part.influence
-        return InfluenceParts(values, influence, origin)
+            return ReplicatedParts(self._found, origin)
+        return InfluenceParts(self._found, self._influence, origin)
 
-    def _booked(self, sums: WeightedSums) -> Bookings:
-        """Every part of the components at the weight of its own groups."""
-        components, view, shares = self.components, self.evidence.view, self.mixture[:-1]
+    def _booked(self, sums: WeightedSums, shares: Floats) -> Bookings:
+        """Every part of the components at the weight of its own groups, orders mixed with these shares."""
+        components, view = self.components, self.evidence.view
         assert view is not None
         booked, table = sums.bookings(), components.table
         weighted = view.weigh(table)
@@ -211,8 +295,12 @@ class EfficientSums:
         if self.composed is None:
             return "too many sets, or too few known propensities, to tell components apart: the doubly robust estimate alone"
         names = [*(f"order {q}" for q in self.components.orders), "doubly robust"]
-        shares = [f"{name} {share:.2f}" for name, share in zip(names, self.mixture, strict=True) if share > 0.005]
-        return f"components of up to {self.components.orders[-1]} groups; mixture: {', '.join(shares)}"
+        told = []
+        for kind, mixture in zip(self._mixed.kinds, self._mixed.mixtures, strict=True):
+            used = [f"{name} {share:.2f}" for name, share in zip(names, mixture.shares, strict=True) if share > 0.005]
+            told.append(f"{kind.name}: {', '.join(used)}")
+        more = f"; and {len(told) - _TOLD} more" if len(told) > _TOLD else ""
+        return f"components of up to {self.components.orders[-1]} groups; {'; '.join(told[:_TOLD])}{more}"
 
 
 class _ComponentLines:

@@ -275,27 +275,36 @@ class WeightedSums:
             influence = influence + self.tally.scores.influence(directions, more)
         return np.asarray(influence * (len(weight) / total))
 
-    def parts(self, rows: str, confidence: float) -> LinearParts | None:
-        """The parts of the costs, in a further pass over the tables with the normalisers that are known by now.
+    @property
+    def parted(self) -> bool:
+        """Whether the parts of the costs are known: not where action values are known of the costs alone."""
+        known = self.evidence.values is None or self.evidence.part_values is not None
+        return known and hasattr(self.formula, "blocks")
 
-        None where action values are known of the costs alone, and for a formula that knows only these.
-        """
-        evidence, columns, n_depths = self.evidence, self.evidence.columns, self.tally.sums.shape[1]
-        blocks = getattr(self.formula, "blocks", None)
-        if blocks is None or (evidence.values is not None and evidence.part_values is None):
+    def parts(self, rows: str, confidence: float) -> LinearParts | None:
+        """The parts of the costs; None where they are not known."""
+        if not self.parted:
             return None
-        booked = self.bookings()
+        booked, origin = self.booked(), Origin(self.evidence.data.cluster, rows, confidence)
+        if self.evidence.replicated:
+            return ReplicatedParts(booked.values, origin)
+        return InfluenceParts(booked.values, self.part_influence(booked), origin)
+
+    def booked(self) -> Bookings:
+        """Sums of the parts, in a further pass over the tables with the normalisers that are known by now."""
+        evidence, booked = self.evidence, self.bookings()
+        assert evidence.view is not None
         for table in evidence.tables:
-            assert evidence.view is not None
             weighted = evidence.view.weigh(table)
             weighted = weighted.only(self.tally.row_weight[table.row[weighted.lines]] > 0)
             weights = StateWeights(len(table.row), weighted)
             ends = None if evidence.ends is None else evidence.ends.of(table)
             flows = Flows(table, evidence.data.problem.prices, ends)
-            for block in blocks(table, flows, columns, n_depths):
+            blocks = self.formula.blocks(table, flows, evidence.columns, self.tally.sums.shape[1])  # type: ignore[attr-defined]
+            for block in blocks:
                 booked.add(block, weights)
             booked.close(weights)
-        return self.booked_parts(booked, rows, confidence)
+        return booked
 
     def bookings(self) -> Bookings:
         """Nothing booked yet."""
@@ -303,13 +312,10 @@ class WeightedSums:
         normalisers = before if self.evidence.recipe.normalize else np.ones_like(before)
         return Bookings(normalisers, self.tally.row_weight, self.evidence.columns.width, self.tally.scores)
 
-    def booked_parts(self, booked: Bookings, rows: str, confidence: float) -> LinearParts:
-        """Values and influence values of what was booked."""
-        origin = Origin(self.evidence.data.cluster, rows, confidence)
-        if self.evidence.replicated:
-            return ReplicatedParts(booked.values, origin)
+    def part_influence(self, booked: Bookings) -> Floats:
+        """Influence values (n, P) of what was booked."""
         pulls = booked.pulls(self.tally.sums.shape[1:], self.evidence.recipe.normalize)
-        return InfluenceParts(booked.values, self.influence_of(pulls, booked).T, origin)
+        return self.influence_of(pulls, booked).T
 
     @property
     def _error_method(self) -> str:

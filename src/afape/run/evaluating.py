@@ -81,7 +81,8 @@ def _evaluate(
         # Imputed estimates have intervals of their own: replicates would need imputations of their own.
         replicated = [c for c in choices if "imputations" not in c.method.needs]
         needing = frozenset(name for name, outcome in found[""].items() if outcome.error_method in NO_THEORY)
-        replicates = _replicates(plan, replace(fitted, parted=bool(needing)), replicated, steps, needing)
+        parted = bool(needing) or any("components" in c.method.needs for c in replicated)
+        replicates = _replicates(plan, replace(fitted, parted=parted), replicated, steps, needing)
         found = {level: outcomes | replicates.added_to(outcomes, level) for level, outcomes in found.items()}
     found = {level: _with_own(outcomes, tariff) for level, outcomes in found.items()}
     outcomes = found.pop("")
@@ -140,9 +141,8 @@ def _outcomes(plan: Plan, choices: list[Choice], fitted: Fitted, tariff: Tariff)
         estimates = {t: replace(e, limits=tariff.limits[t]) for t, e in outcome.estimates.items()}
         outcome = replace(outcome, estimates=estimates)
         if not outcome.reason:
-            parts = reduced.parts(plan.data.identity, plan.confidence)
             columns = fitted.columns(isinstance(reduced, BoundedReduction))
-            outcome = replace(outcome, parts=parts, columns=columns)
+            outcome = replace(outcome, parts=reduced.parts(plan.data.identity, plan.confidence), columns=columns)
         out[choice.name] = outcome
     return out
 

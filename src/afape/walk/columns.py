@@ -81,6 +81,22 @@ class PartColumns:
         """Number of columns."""
         return int(self.ended.stop)
 
+    def priced(self, prices: Floats, largest: bool = False) -> Floats:
+        """Coefficients of the acquisition cost (P,), with runs into unsupported sets at their least or largest."""
+        out = np.zeros(self.width)
+        out[: len(self.costly)] = prices
+        if self.open and largest:
+            out[self.left] = prices
+        return out
+
+    def judged(self, costs: Floats, largest: bool = False) -> Floats:
+        """Coefficients of the misclassification cost (P,), with runs into unsupported sets at their least or largest."""
+        out = np.zeros(self.width)
+        out[self.cells] = costs.ravel()
+        if self.open:
+            out[self.ended] = costs.max(axis=1) if largest else costs.min(axis=1)
+        return out
+
     @cached_property
     def _place(self) -> Ints:
         """Column of every group, -1 for free ones; the last entry serves the edge that reveals the free groups."""
