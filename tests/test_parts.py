@@ -1,6 +1,7 @@
 """Parts of a cost: against brute force in exact worlds, and everything that is made of them."""
 
 import json
+import pickle
 
 import numpy as np
 import pytest
@@ -12,6 +13,7 @@ from small_rule import COSTS, MAR, RULE, Sign, evaluated, problem_with, table_of
 from worlds import WORLDS, ExactValues, World, enumerated
 
 import afape
+from afape.estimators.weighted import WeightedSums
 from afape.frontier import on_frontier
 from afape.nuisance.values import ActionValues, Lessons
 from afape.walk import FREE, Ground, PartColumns, WalkTable, walk
@@ -106,9 +108,8 @@ def test_every_estimator_adds_up_to_its_costs(world):
                 assert_allclose(other.std_error, one.std_error, rtol=1e-6, atol=1e-10)
                 assert_allclose(other.interval(), one.interval(), rtol=1e-6, atol=1e-8)
             parts = result.parts(name)
-            assert_allclose(
-                sum(e.value for e in parts.counts.values()), parts.values[len(parts.rates) :].sum(), atol=1e-8
-            )
+            stopped = sum(e.value for e in parts.counts.values())
+            assert_allclose(stopped, parts.values[len(parts.rates) :].sum(), atol=1e-8)
         if not options:
             break_down = result.parts("eff-semi")
             assert break_down.influence.shape == (len(data), len(break_down.names))
@@ -173,13 +174,10 @@ class Mixed:
 
 
 @pytest.mark.parametrize("n_classes", [2, 3])
-def test_other_prices_are_those_of_a_new_evaluation(n_classes, monkeypatch):
-    """Every estimator, its errors and its intervals; of eff-semi, whose mixture is chosen by prices, any mixture."""
-    monkeypatch.setattr(
-        "afape.estimators.mixture.least_variance_shares",
-        lambda influence, start: np.full(len(influence), 1 / len(influence)),
-    )
-    first, second = priced_twice(n_classes, n_imputations=3)
+@pytest.mark.parametrize("rule", [RULE, Mixed()], ids=["rule", "mixed"])
+def test_other_prices_are_those_of_a_new_evaluation(n_classes, rule):
+    """Every estimator, its errors and its intervals."""
+    first, second = priced_twice(n_classes, rule=rule, n_imputations=3)
     assert {"dm-semi", "drl-semi", "eff-semi"} < set(first.outcomes)
     assert set(first.outcomes) == set(second.outcomes)
     assert_allclose(first.table[SHOWN], second.table[SHOWN], rtol=1e-9, atol=1e-9)
@@ -260,9 +258,8 @@ def test_other_prices_of_bounds_are_those_of_a_new_evaluation():
                 a, b = first[name][target], same[name][target]
                 assert_allclose([b.bound_lower, b.bound_upper], [a.bound_lower, a.bound_upper], rtol=1e-9, atol=1e-10)
                 assert_allclose(b.interval(), a.interval(), rtol=1e-6, atol=1e-8)
-    exact = ["ipw-semi", "dm-semi", "drl-semi"]
-    first = evaluated(frame, estimators=exact).reprice(other, wrong)
-    second = evaluated(frame, other, wrong, estimators=exact)
+    first = evaluated(frame, estimators=names).reprice(other, wrong)
+    second = evaluated(frame, other, wrong, estimators=names)
     shown = ["bound_lower", "bound_upper", "lower", "upper"]
     assert_allclose(first.table[shown], second.table[shown], rtol=1e-8)
     parts = first.parts("ipw-semi")
@@ -393,3 +390,61 @@ def test_the_frontier_is_the_best_at_some_price_of_a_case(points):
     assert (on | ~best).all() or (cost[best & ~on] >= cost.min()).all()
     dominated = np.array([((cost < c) & (found >= f)).any() for c, f in zip(cost, found, strict=True)])
     assert not (on & dominated).any()
+
+
+# --- parts that wait until they are asked for ------------------------------------------------------------------------
+
+
+def test_parts_are_computed_once_and_only_when_asked_for(monkeypatch):
+    asked = []
+    booked = WeightedSums.booked
+    monkeypatch.setattr(WeightedSums, "booked", lambda self: asked.append(1) or booked(self))
+    result = evaluated(table_of(300), estimators=["ipw-semi", "drl-semi"])
+    assert not asked
+    first = result.parts("ipw-semi").values
+    assert len(asked) == 1
+    assert_allclose(result.reprice({"b": 1.0, "c": 1.0}).parts("ipw-semi").values, first, rtol=0)
+    assert len(asked) == 2  # reprice asks for those of drl-semi too
+    result.metrics("ipw-semi"), result.metrics("drl-semi")
+    assert len(asked) == 2
+
+
+def test_parts_go_along_into_a_file(monkeypatch):
+    names = ["ipw-semi", "drl-semi", "eff-semi"]
+    result = evaluated(table_of(300), estimators=names, by=np.arange(300) % 2)
+    again = pickle.loads(pickle.dumps(result))
+    monkeypatch.setattr(WeightedSums, "booked", None)  # nothing is computed any more
+    for name in names:
+        assert_allclose(again.parts(name).values, result.parts(name).values, rtol=0)
+        assert_allclose(
+            again.subgroups["1"].parts(name).covariance, result.subgroups["1"].parts(name).covariance, rtol=0
+        )
+
+
+def test_parts_of_a_walk_on_disk_are_computed_at_once(monkeypatch):
+    names = ["ipw-semi", "drl-semi"]
+    held = evaluated(table_of(300), estimators=names)
+    monkeypatch.setattr("afape.walk.table.TableStore.__init__", _small_store)
+    written = evaluated(table_of(300), estimators=names)
+    monkeypatch.setattr(WeightedSums, "booked", None)
+    for name in names:
+        assert written.outcomes[name].parts.influence.shape[0] == 300
+    monkeypatch.undo()
+    for name in names:
+        assert_allclose(written.parts(name).values, held.parts(name).values, rtol=1e-12)
+
+
+def _small_store(self):
+    self.budget, self._held, self._folder, self._written = 0, 0, None, 0
+
+
+def test_known_values_of_costs_alone_leave_eff_without_parts():
+    """Its candidates are then mixed by both costs, not by parts."""
+    ones = afape.KnownValues(lambda v, a, y: np.ones((len(v), 4, 2)))
+    result = evaluated(table_of(300), values=ones, estimators=["eff-semi", "ipw-semi"])
+    assert "acquisition: " in result.outcomes["eff-semi"].caveat
+    assert result["eff-semi"]["total"].std_error > 0
+    costs = result["eff-semi"]["acquisition"].value + result["eff-semi"]["misclassification"].value
+    assert_allclose(result["eff-semi"]["total"].value, costs)
+    with pytest.raises(afape.NotEstimableError, match="'parts'"):
+        result.parts("eff-semi")

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from typing import Protocol
+from functools import cached_property
+from typing import Any, Protocol
 
 import numpy as np
 from scipy.sparse import csr_array
@@ -13,7 +14,16 @@ from ..arrays import Floats, Ints, cluster_sums
 from .estimate import Estimate
 from .imputed import ImputedEstimate
 
-__all__ = ["ImputedParts", "InfluenceParts", "LinearParts", "Origin", "ReplicatedParts", "RunParts", "joined"]
+__all__ = [
+    "DeferredParts",
+    "ImputedParts",
+    "InfluenceParts",
+    "LinearParts",
+    "Origin",
+    "ReplicatedParts",
+    "RunParts",
+    "joined",
+]
 
 
 @dataclass(frozen=True, eq=False)
@@ -174,3 +184,42 @@ class ReplicatedParts:
         if self.replicates is None:
             return found
         return replace(found, replicates=self.replicates @ coefficients, draws=self.draws)
+
+
+class DeferredParts:
+    """Parts that are computed when they are first asked for, since many evaluations are asked for costs alone.
+
+    What they are computed from is let go afterwards. A copy in a file or in another process takes the parts along, not what
+    they come from.
+    """
+
+    def __init__(self, make: Callable[[], LinearParts]) -> None:
+        self._make: Callable[[], LinearParts] | None = make
+
+    @cached_property
+    def _found(self) -> LinearParts:
+        assert self._make is not None
+        found, self._make = self._make(), None
+        return found
+
+    @property
+    def values(self) -> Floats:
+        """Value of every part, (P,)."""
+        return self._found.values
+
+    @property
+    def influence(self) -> Floats | None:
+        """Influence values (n, P), where there is one per row and part."""
+        return self._found.influence
+
+    @property
+    def covariance(self) -> Floats:
+        """Joint covariance (P, P)."""
+        return self._found.covariance
+
+    def combine(self, coefficients: Floats) -> Estimate:
+        """Estimate of a linear combination."""
+        return self._found.combine(coefficients)
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {"_make": None, "_found": self._found}

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import NamedTuple, Protocol
 
@@ -18,7 +18,7 @@ from ..nuisance.worst_case import Ends
 from ..walk import FREE, PartColumns, WalkTable
 from .booking import Bookings, StateWeights
 from .estimate import TARGETS, Estimate, Outcome
-from .linear import InfluenceParts, LinearParts, Origin, ReplicatedParts
+from .linear import DeferredParts, InfluenceParts, LinearParts, Origin, ReplicatedParts
 
 __all__ = [
     "REACH",
@@ -289,6 +289,14 @@ class WeightedSums:
         if self.evidence.replicated:
             return ReplicatedParts(booked.values, origin)
         return InfluenceParts(booked.values, self.part_influence(booked), origin)
+
+    def later(self, rows: str, confidence: float) -> LinearParts | None:
+        """The same, computed when they are asked for; until then the walk, its weights and its action values are kept."""
+        if not self.parted or self.evidence.replicated:
+            return self.parts(rows, confidence)
+        evidence = replace(self.evidence, fitted=replace(self.evidence.fitted, runs={}))
+        kept = replace(self, evidence=evidence)
+        return DeferredParts(lambda: kept.parts(rows, confidence))  # type: ignore[arg-type, return-value]
 
     def booked(self) -> Bookings:
         """Sums of the parts, in a further pass over the tables with the normalisers that are known by now."""

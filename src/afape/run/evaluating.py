@@ -17,7 +17,9 @@ from ..diagnostics.sums import support_of
 from ..estimators.bounds import BoundedReduction
 from ..estimators.catalogue import Choice
 from ..estimators.estimate import Outcome
+from ..estimators.linear import LinearParts
 from ..estimators.reduction import Reduced
+from ..estimators.weighted import WeightedSums
 from ..imputation import ChainedImputer
 from ..missingness import MNAR
 from ..nuisance.fitted import Evidence, Fitted
@@ -142,9 +144,16 @@ def _outcomes(plan: Plan, choices: list[Choice], fitted: Fitted, tariff: Tariff)
         outcome = replace(outcome, estimates=estimates)
         if not outcome.reason:
             columns = fitted.columns(isinstance(reduced, BoundedReduction))
-            outcome = replace(outcome, parts=reduced.parts(plan.data.identity, plan.confidence), columns=columns)
+            outcome = replace(outcome, parts=_parts(plan, reduced, fitted), columns=columns)
         out[choice.name] = outcome
     return out
+
+
+def _parts(plan: Plan, reduced: Reduced, fitted: Fitted) -> LinearParts | None:
+    """What the costs are made of; at once where the walk is too large to be kept until somebody asks."""
+    if isinstance(reduced, WeightedSums) and fitted.tables.held:
+        return reduced.later(plan.data.identity, plan.confidence)
+    return reduced.parts(plan.data.identity, plan.confidence)
 
 
 def answer(choice: Choice, fitted: Fitted) -> Reduced:

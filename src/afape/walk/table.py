@@ -168,6 +168,11 @@ class Tables:
         for part in self._parts:
             yield _read(part) if isinstance(part, Path) else part
 
+    @property
+    def held(self) -> bool:
+        """Whether all of them are in memory."""
+        return not any(isinstance(part, Path) for part in self._parts)
+
     def whole(self) -> WalkTable:
         """One table of all rows, for what is learned from all of them."""
         return WalkTable.concatenate(list(self))
