@@ -336,6 +336,8 @@ def test_units_do_not_matter(estimator, seed, exponent, shift):
     assert_allclose([other.value, other.std_error], [plain.value, plain.std_error], rtol=1e-6)
 
 
+@pytest.mark.filterwarnings("ignore::afape.NormalizerWarning")  # some of these small tables have heavy weights
+@pytest.mark.filterwarnings("ignore::afape.HeavyWeightsWarning")
 @settings(max_examples=5, deadline=None)
 @given(seed=st.integers(0, 1000), chunk=st.sampled_from([50, 700, 10**6]))
 def test_company_and_chunk_do_not_matter_and_input_stays_as_it_was(seed, chunk):
