@@ -73,7 +73,8 @@ def evaluate(
         list of one learned and one known, whose estimators then end in ``-gt``.
     values : LearnedValues, KnownValues, str or regressor, optional
         Where action values come from: `LearnedValues` says how they are learned (a name or a scikit-learn regressor
-        stands for ``LearnedValues(regressor)``), `KnownValues` brings them along.
+        stands for ``LearnedValues(regressor)``), `KnownValues` brings them along. The doubly robust part of ``eff-semi`` always
+        learns by ridge regression, so that its parts add up to its costs.
     normalize : bool
         Divide by mean weights (Hajek). The mean weights are reported either way.
     acquisition_weight : {"before", "after"}
