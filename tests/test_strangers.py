@@ -14,6 +14,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.testing import assert_allclose, assert_array_equal
 from sklearn.linear_model import LinearRegression, LogisticRegression
+from threadpoolctl import threadpool_info, threadpool_limits
 from typer.testing import CliRunner
 
 import afape
@@ -378,3 +379,22 @@ def test_the_form_of_a_propensity_does_not_depend_on_the_company():
     a, b = alone["ipw-semi"]["total"], together["two"]["ipw-semi"]["total"]
     assert (a.value, a.std_error) == (b.value, b.std_error)
     assert together["two"].outcomes["ipw-semi"].error_method == "stacked"
+
+
+def test_what_is_ours_runs_on_one_thread_and_leaves_the_setting_as_it_was(monkeypatch):
+    """Products of small matrices on many threads took several times the work on a busy machine."""
+    from afape.estimators.weighted import WeightedSums
+
+    seen, outcome = [], WeightedSums.outcome
+
+    def threads():
+        return {pool["num_threads"] for pool in threadpool_info() if pool["user_api"] == "blas"}
+
+    monkeypatch.setattr(WeightedSums, "outcome", lambda self, *a: seen.append(threads()) or outcome(self, *a))
+    with threadpool_limits(2, user_api="blas"):
+        before = threads()
+        data = Retrospective(records(250, 0), problem())
+        afape.evaluate(data, afape.AcquireAll(), Sign(), missingness=MAR(given=["a"]), estimators=["ipw-semi"])
+        assert threads() == before
+    assert seen == [{1}]
+    assert before != {1}

@@ -11,6 +11,7 @@ __all__ = [
     "Ints",
     "any_of",
     "cluster_sums",
+    "count_supersets",
     "distinct",
     "effective_size",
     "every",
@@ -138,6 +139,17 @@ def distinct(codes: Ints, n_codes: int) -> tuple[Ints, Ints]:
     seen = np.zeros(n_codes, dtype=bool)
     seen[codes] = True
     return np.flatnonzero(seen), (np.cumsum(seen) - 1)[codes]
+
+
+def count_supersets(rows: Bools, sets: Bools, at_once: int = 2**22) -> Ints:
+    """For each set, the number of rows that have all of it."""
+    have, need = pack(rows), pack(sets)
+    out = np.zeros(len(sets), dtype=np.intp)
+    step = max(at_once // max(len(rows), 1), 1)
+    for i in range(0, len(sets), step):
+        lacking = need[i : i + step, None] & ~have
+        out[i : i + step] = (~lacking.any(axis=2)).sum(axis=1)
+    return out
 
 
 def index_of(lines: list[Ints], n: int) -> Ints:

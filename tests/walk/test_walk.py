@@ -10,7 +10,7 @@ from worlds import WORLDS, TablePolicy, World
 
 import afape
 from afape.agents.policy import bind
-from afape.arrays import merge, pack, unique_sets
+from afape.arrays import count_supersets, merge, pack, unique_sets
 from afape.walk import Ground, WalkOptions, walk
 
 
@@ -222,3 +222,17 @@ def test_sets_pack_and_merge():
         assert_array_equal(rows[first][inverse], rows)
         assert_array_equal(sets[first][inverse], sets)
         assert len(first) == len(np.unique(np.column_stack([rows, sets]), axis=0))
+
+
+@pytest.mark.parametrize("n_groups", [1, 5, 16, 17, 63, 64, 65, 130])
+def test_sets_are_told_apart_and_rows_that_have_them_counted(n_groups):
+    """By counting where sets are few, by sorting where they are many; in pieces too."""
+    rng = np.random.default_rng(n_groups)
+    rows = rng.random((40, n_groups)) < 0.9
+    sets = np.repeat(rng.random((15, n_groups)) < 2 / n_groups, 2, axis=0)
+    found, index = unique_sets(sets)
+    np.testing.assert_array_equal(found[index], sets)
+    assert len(found) == len({s.tobytes() for s in sets})
+    expected = [int((rows | ~s).all(axis=1).sum()) for s in sets]
+    assert count_supersets(rows, sets).tolist() == expected
+    assert count_supersets(rows, sets, at_once=100).tolist() == expected

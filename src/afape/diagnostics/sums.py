@@ -15,6 +15,7 @@ from ..arrays import (
     Floats,
     Ints,
     cluster_sums,
+    count_supersets,
     effective_size,
     every,
     in_own_units,
@@ -170,7 +171,7 @@ class SupportSums:
         wanted = ~table.edge_available & (table.reach[table.edge_state] > 0)
         edges = np.flatnonzero(wanted & self._usable[table.row[table.edge_state]])
         sets = target | self.adjust
-        exists = np.array([bool(every(self.data.recorded[:, t]).any()) for t in sets], dtype=bool)
+        exists = count_supersets(self.data.recorded, sets) > 0
         edges = edges[exists[index[edges]]]
         if view.unsupported:
             edges = edges[~view.unsupported.lacks(table.row[table.edge_state[edges]], sets, index[edges])]
@@ -251,9 +252,9 @@ class SupportSums:
         return {name: required for name, required in enough if (required & gaps).any()}
 
     def _name(self, key: bytes) -> str:
-        problem, required = self.data.problem, np.frombuffer(key, dtype=bool)
-        name = " + ".join(np.array(problem.group_names, dtype=object)[required & ~problem.free])
-        return name or ("(free groups)" if required.any() else "(nothing)")
+        problem = self.data.problem
+        named = (g for g, has, free in zip(problem.group_names, key, problem.free, strict=True) if has and not free)
+        return " + ".join(named) or ("(free groups)" if any(key) else "(nothing)")
 
     @property
     def mean_before(self) -> Floats:
@@ -288,13 +289,12 @@ class SupportSums:
         lines = []
         never = 0.0
         shallowest = 0 if not problem.free.any() or self.data.always_recorded[problem.free].all() else 1
-        for key, found in self.sets.items():
-            required = np.frombuffer(key, dtype=bool)
-            rows = int(every(recorded[:, required | self.adjust]).sum())
-            start = not (required & ~problem.free).any()
+        required = np.array([np.frombuffer(key, dtype=bool) for key in self.sets]).reshape(-1, problem.n_groups)
+        rows_having = count_supersets(recorded, required | self.adjust).tolist()
+        sizes, before = (required & ~problem.free).sum(axis=1).tolist(), self.mean_before.tolist()
+        for (key, found), rows, size in zip(self.sets.items(), rows_having, sizes, strict=True):
             # The decision that leads here; its weights have a mean near 1, which makes this a probability.
-            decision = int((required & ~problem.free).sum()) - 1 + shallowest
-            wanted = 1.0 if start else min(found.wanted / float(self.mean_before[decision]), 1.0)
+            wanted = 1.0 if size == 0 else min(found.wanted / before[size - 1 + shallowest], 1.0)
             never += 0.0 if rows else wanted
             finite = 0 < found.squares < np.inf  # a weight without bound: nothing can be said
             ten = (found.top**2).sum() / found.squares if finite else 0.0

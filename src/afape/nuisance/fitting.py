@@ -1,8 +1,9 @@
-"""Fitting scikit-learn models with row weights, whether or not they take any."""
+"""Fitting scikit-learn models with row weights, whether or not they take any, and how many threads our work takes."""
 
 from __future__ import annotations
 
 import inspect
+from contextlib import AbstractContextManager
 from functools import cache
 from typing import Any
 
@@ -13,7 +14,7 @@ from threadpoolctl import ThreadpoolController  # type: ignore[import-untyped]
 
 from ..arrays import Floats
 
-__all__ = ["NotFittedError", "fit_alone", "fit_weighted", "takes_weights"]
+__all__ = ["NotFittedError", "fit_alone", "fit_weighted", "one_thread", "takes_weights"]
 
 
 def takes_weights(model: Any) -> bool:
@@ -46,6 +47,12 @@ def fit_alone(model: Any, X: Floats, y: Any, **arguments: Any) -> Any:
         raise NotFittedError(
             f"The model {type(model).__name__} could not be fitted on {len(X)} rows and {X.shape[1]} columns: {error}"
         ) from error
+
+
+def one_thread() -> AbstractContextManager[Any]:
+    """Small products of matrices, thousands of them, on one thread: shared out, they take a multiple of the work."""
+    limited: AbstractContextManager[Any] = _controller().limit(limits=1, user_api="blas")
+    return limited
 
 
 class NotFittedError(ValueError):

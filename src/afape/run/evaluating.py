@@ -23,6 +23,7 @@ from ..estimators.weighted import WeightedSums
 from ..imputation import ChainedImputer
 from ..missingness import MNAR
 from ..nuisance.fitted import Evidence, Fitted
+from ..nuisance.fitting import one_thread
 from ..nuisance.propensity.factor import NotLearnableError
 from ..nuisance.values.known import KnownValues
 from ..nuisance.weights import Propensities, Shared, View
@@ -78,7 +79,8 @@ def _evaluate(
     fitted = fit(plan, policy, walked, propensities, views, steps)
     tariff = Tariff.of(plan.data, plan.outcomes)
     populations = _populations(plan, fitted)
-    found = {level: _outcomes(plan, choices, part, tariff) for level, part in populations.items()}
+    with one_thread():
+        found = {level: _outcomes(plan, choices, part, tariff) for level, part in populations.items()}
     if plan.bootstrap is not None:
         # Imputed estimates have intervals of their own: replicates would need imputations of their own.
         replicated = [c for c in choices if "imputations" not in c.method.needs]
@@ -88,7 +90,8 @@ def _evaluate(
         found = {level: outcomes | replicates.added_to(outcomes, level) for level, outcomes in found.items()}
     found = {level: _with_own(outcomes, tariff) for level, outcomes in found.items()}
     outcomes = found.pop("")
-    support = support_of(plan.data, walked.tables, views.search, views.semi, views.complete, views.undecided)
+    with one_thread():
+        support = support_of(plan.data, walked.tables, views.search, views.semi, views.complete, views.undecided)
     support = replace(support, estimators=weight_table(outcomes, [c.name for c in choices if weighs_states(c)]))
     outcomes = with_caveats(outcomes, choices, support, plan.thresholds.share)
     support = with_leaning(support, choices, plan)
