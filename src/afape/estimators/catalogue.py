@@ -107,7 +107,7 @@ _CATALOGUE = (
            _HYBRID, "the same in rows that have what recording depends on, weighted for having it", _INNER),
     Method("eff-semi",      "semi-offline", "recorded",     _ALL,               False, 1, efficient,
            _SEMI, "weights each part of the cost by just the groups that it needs, mixed with `drl-semi`",
-           "MAR, propensity or models of what is missing right"),
+           "MAR, propensity right, or both the models of what is missing and the action values"),
     Method("eff-semi-miss", "hybrid",       "recorded",     _ALL,               False, 2, efficient,
            _HYBRID, "the same in rows that have what recording depends on, weighted for having it", _INNER),
 )
