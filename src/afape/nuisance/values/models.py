@@ -97,8 +97,11 @@ class QuadraticRidge(RegressorMixin, BaseEstimator):  # type: ignore[misc]
         Z = self._expand(X)
         self.offset_ = w @ Z / total
         self.intercept_ = w @ y / total
-        Z = (Z - self.offset_) * np.sqrt(w)[:, None]
-        target = (y - self.intercept_) * (np.sqrt(w)[:, None] if y.ndim == 2 else np.sqrt(w))
+        Z -= self.offset_
+        target = y - self.intercept_
+        if sample_weight is not None:
+            Z *= np.sqrt(w)[:, None]
+            target *= np.sqrt(w)[:, None] if y.ndim == 2 else np.sqrt(w)
         values, vectors = np.linalg.eigh(Z.T @ Z)
         values, rotated = values.clip(0.0), vectors.T @ (Z.T @ target)
         chosen_by = ... if by is None else np.s_[:, by]
