@@ -275,15 +275,19 @@ class EfficientSums:
             return ReplicatedParts(self._found, origin)
         return InfluenceParts(self._found, self._influence, origin)
 
+    @cached_property
+    def _weights(self) -> StateWeights:
+        """Weights of the sets of the components, the same for every order."""
+        table, view = self.components.table, self.evidence.view
+        assert view is not None
+        weighted = view.weigh(table)
+        weighted = weighted.only(self.evidence.fitted.row_weight[table.row[weighted.lines]] > 0)
+        return StateWeights(len(table.row), weighted)
+
     def _booked(self, sums: WeightedSums, shares: Floats) -> Bookings:
         """Every part of the components at the weight of its own groups, orders mixed with these shares."""
-        components, view = self.components, self.evidence.view
-        assert view is not None
-        booked, table = sums.bookings(), components.table
-        weighted = view.weigh(table)
-        weighted = weighted.only(sums.tally.row_weight[table.row[weighted.lines]] > 0)
-        weights = StateWeights(len(table.row), weighted)
-        lines = _ComponentLines(components, shares, len(self.evidence.data))
+        booked, weights = sums.bookings(), self._weights
+        lines = _ComponentLines(self.components, shares, len(self.evidence.data))
         for part, coefficient in lines.spread(weights.weight):
             booked.book(part.amount, part.row, coefficient)
         booked.follow(lines, weights)
