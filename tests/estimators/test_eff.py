@@ -15,13 +15,14 @@ import afape
 from afape.estimators.mixture import Alike, Mixed, least_variance_shares
 from afape.imputation import Known
 from afape.imputation.components import assembled
+from afape.imputation.splits import Lattice, Split, splits_up_to
 from afape.nuisance import View
 
 worlds = pytest.mark.parametrize("world", [*WORLDS[1:7], World(41, n_groups=4, n_levels=2)], ids=lambda w: f"w{w.seed}")
 
 
-def row_values(world, means, propensity=None, orders=None, adjust=()):
-    """Value of every row of the enumerated world by order, for total cost; their probabilities, and J.
+def row_values(world, means, propensity=None, adjust=()):
+    """Value of every row of the enumerated world by split, the largest order last, for total cost; their probabilities, and J.
 
     In rows that have the groups ``adjust`` these are known too, and only such rows are used.
     """
@@ -39,8 +40,7 @@ def row_values(world, means, propensity=None, orders=None, adjust=()):
         shows = (data.recorded | ~t).all(axis=1) & usable
         found[t.tobytes()] = np.where(shows[:, None, None], means(exact, t)[cell], 0.0)
     top = max((int(t.sum()) for t in exact.inner), default=0)
-    orders = orders or tuple(sorted({0, min(1, top), top}))
-    components = assembled(data, known, exact.sets, own, found, orders, 1)
+    components = assembled(data, known, exact.sets, own, found, splits_up_to(top), 1)
     view = View((propensity or world.known_propensity()).bind(data), data.recorded, adjusted)
     weight = view.weigh(components.table).weight
     rows = [np.bincount(components.row, weight * c.sum(axis=1), minlength=len(data)) for c in components.coefficient]
@@ -126,7 +126,7 @@ def nearly_independent(seed, dependence, n_groups=4):
 
 
 def spreads(world):
-    """Standard deviations of the orders and of weighting alone, over the bound."""
+    """Standard deviations of the splits, the largest order last, and of weighting alone, over the bound."""
     rows, mass, exact = row_values(world, exact_means)
     plain, *_ = row_values(world, lambda exact, t: np.zeros((len(exact.labels), *exact.costs.shape[1:])))
     every_row = np.concatenate([rows, plain[:1]])
@@ -135,19 +135,19 @@ def spreads(world):
 
 @pytest.mark.parametrize("seed", [61, 62, 63])
 def test_the_largest_order_attains_the_bound_where_groups_are_independent(seed):
-    orders = spreads(nearly_independent(seed, 0.0))[:-1]
-    assert_allclose(orders[-1], 1.0, rtol=1e-9)
-    assert orders[-1] < orders[0]
+    splits = spreads(nearly_independent(seed, 0.0))[:-1]
+    assert_allclose(splits[-1], 1.0, rtol=1e-9)
+    assert (splits[-1] < splits[:-1]).all()
 
 
 @pytest.mark.parametrize("seed", [61, 62, 63])
 def test_the_largest_order_is_near_the_bound_under_some_dependence(seed):
-    orders = spreads(nearly_independent(seed, 0.15))[:-1]
-    assert 1 <= orders[-1] < 1.002
+    splits = spreads(nearly_independent(seed, 0.15))[:-1]
+    assert 1 <= splits[-1] < 1.002
 
 
 @worlds
-def test_no_order_is_below_the_bound_and_all_are_below_weighting(world):
+def test_no_split_is_below_the_bound_and_all_are_below_weighting(world):
     found = spreads(world)
     assert (found >= 1 - 1e-9).all()
     assert (found[:-1] <= found[-1] + 1e-9).all()
@@ -155,7 +155,7 @@ def test_no_order_is_below_the_bound_and_all_are_below_weighting(world):
 
 # --- parts ------------------------------------------------------------------------------------------------------------
 
-SHARES = (0.2, 0.3, 0.5)  # of the orders, the largest last; nothing of the doubly robust estimator
+SHARES = (0.1, 0.2, 0.3, 0.4)  # of the splits, the largest order last; nothing of the doubly robust estimator
 
 
 def planted_parts(monkeypatch, world, means, propensity):
@@ -190,12 +190,17 @@ def planted_parts(monkeypatch, world, means, propensity):
     linear = result.parts("eff-semi").sums.linear
 
     def expected(i):
-        """Row i, orders mixed."""
+        """Row i, splits mixed."""
         top = max(int(s.sum()) for s in exact.sets) - 1
-        orders = sorted({0, min(1, top), top})
-        shares = fixed(np.zeros((len(orders) + 1, 1)), 0)
+        splits = splits_up_to(top)
+        shares = fixed(np.zeros((len(splits) + 1, 1)), 0)
         recorded = data.recorded[i] | data.always_recorded
-        rows = [exact.row_parts(cell[i], recorded, lambda t: 1 / world.superset(levels[i], t), q) for q in orders]
+        rows = [
+            (exact.row_parts_by_steps if split.stepwise else exact.row_parts)(
+                cell[i], recorded, lambda t: 1 / world.superset(levels[i], t), split.order
+            )
+            for split in splits
+        ]
         return adding_up(shares[:-1] @ rows, data.labels[i])
 
     def adding_up(parts, label):
@@ -501,16 +506,41 @@ def test_a_group_that_hardly_any_row_has_stops_nothing():
 
 def test_sets_met_in_completed_rows_alone_have_components_of_mean_zero():
     """A set without conditional means of its own is not told apart: its coefficient holds no lone lower component."""
-    from afape.imputation.components import _signs
-
     def mask(*groups):
         return np.isin(np.arange(3), groups)
 
     every_set = np.array([mask(), mask(0, 1), mask(2), mask(0, 2), mask(0), mask(1)])
     is_inner = np.array([True, False, False, False, True, True])  # nothing was met beyond {c} when means were chosen
-    signs = _signs(mask(), 1, every_set[:4], every_set, is_inner)
+    lattice = Lattice(every_set, 4, is_inner)
+    signs = lattice.signs(Split(1), mask())
     assert_allclose(signs[3], [1, 0, 0, 0, -1, 0])  # {a, c}: at nothing, at {a}, and what is left at itself
     assert_allclose(signs.sum(axis=1), 0)
+    steps = lattice.signs(Split(1, stepwise=True), mask())
+    assert_allclose(steps[3], [1, 0, 0, -1, 0, 0])  # a step to {c} is not known, so there is none to {a} either
+    assert_allclose(steps[1], [1, 0, 0, 0, -0.5, -0.5])
+    assert_allclose(steps.sum(axis=1), 0)
+
+
+def test_candidates_are_small_orders_the_largest_and_steps():
+    assert splits_up_to(0) == (Split(0),)
+    assert splits_up_to(2) == (Split(2, stepwise=True), Split(0), Split(1), Split(2))
+    assert [split.order for split in splits_up_to(6)] == [6, 0, 1, 2, 3, 6]
+
+
+@given(st.integers(1, 5), st.integers(0, 4), st.booleans())
+def test_what_a_conditional_mean_adds_is_taken_away_again(n_groups, order, stepwise):
+    """Over the sets inside S it adds up to nothing, so that any conditional mean leaves the estimate unbiased."""
+    every_set = np.array(list(np.ndindex(*(2,) * n_groups)), dtype=bool)
+    lattice = Lattice(every_set, len(every_set), every_set.sum(axis=1) <= order)
+    used = np.zeros((len(every_set), len(every_set)))
+    for t in every_set[every_set.sum(axis=1) <= order]:
+        signs = lattice.signs(Split(order, stepwise), t)
+        assert_allclose(signs.sum(axis=1), 0, atol=1e-12)
+        assert not signs[(~every_set & t).any(axis=1)].any()
+        used += np.abs(signs)
+    beyond = (every_set[None] & ~every_set[:, None]).any(axis=2)  # sets that are not inside S
+    assert not used[beyond].any()
+    assert used[every_set.sum(axis=1) > 0].any(axis=1).all()  # every S has its costs explained
 
 
 def test_replicates_choose_their_mixture_as_samples_do():

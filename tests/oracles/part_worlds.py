@@ -162,6 +162,22 @@ class PartComponents:
                 out += weight(s) * (self.parts[cell, number] - sum(component.values(), np.zeros(n_parts(self.world))))
         return out
 
+    def row_parts_by_steps(self, cell, recorded, weight, q):
+        """The same, groups added one at a time up to q of them: the mean over every order in which this can be done."""
+        out = np.zeros(n_parts(self.world))
+        for number, s in enumerate(self.sets):
+            orders = list(itertools.permutations(np.flatnonzero(s)))
+            for order in orders:
+                steps = [np.isin(np.arange(len(s)), order[:k]) for k in range(min(q + 1, len(order)))]
+                before = np.zeros(n_parts(self.world))
+                for t in [*steps, s]:
+                    if (t & ~recorded).any():
+                        break
+                    now = self.parts[cell, number] if t is s else self.mean(t)[cell, number]
+                    out += weight(t) * (now - before) / len(orders)
+                    before = now
+        return out
+
 
 def exact_part_means(exact, t):
     """The right conditional means."""

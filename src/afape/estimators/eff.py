@@ -28,11 +28,11 @@ _TOLD = 4  # mixtures that are told of
 
 
 class ComponentFormula:
-    """Weighted means of the components' coefficients, one value of every target per order."""
+    """Weighted means of the components' coefficients, one value of every target per split."""
 
     def __init__(self, components: Components, normalize: bool = True) -> None:
         self.components, self.normalize = components, normalize
-        self.n_quantities = 2 + 2 * len(components.orders)
+        self.n_quantities = 2 + 2 * len(components.splits)
 
     def quantities(self, table: WalkTable, flows: Flows) -> Floats:
         """Coefficients of every line; the set without groups is reached and left by every row."""
@@ -42,10 +42,10 @@ class ComponentFormula:
         return out
 
     def linearise(self, mean: Floats) -> tuple[dict[str, float], dict[str, Floats]]:
-        """Values of the targets for every order, and their derivatives."""
+        """Values of the targets for every split, and their derivatives."""
         values, directions = {}, {}
         start = float(mean[0, REACH]) if self.normalize else 1.0  # mean weight of the rows: 1 but for the hybrid view
-        for o in range(len(self.components.orders)):
+        for o in range(len(self.components.splits)):
             for target, columns in zip(TARGETS, ((0,), (1,), (0, 1)), strict=True):
                 direction = np.zeros_like(mean)
                 direction[:, [2 + 2 * o + c for c in columns]] = 1.0
@@ -64,8 +64,8 @@ def efficient(evidence: Evidence) -> EfficientSums:
     assert evidence.view is not None
     covers = getattr(evidence.view.propensity, "covers", None)  # probabilities of reached sets alone may be known
     if covers is not None and not all(covers(s | evidence.view.adjust) for s in components.sets):
-        components = replace(components, orders=())
-    if components.orders:
+        components = replace(components, splits=())
+    if components.splits:
         formula = ComponentFormula(components, evidence.recipe.normalize)
         composed = weighted_sums(evidence, formula, tables=(components.table,), scored=True)
     return EfficientSums(evidence, components, composed, doubly_robust(evidence, scored=True))
@@ -88,10 +88,12 @@ class EfficientSums:
     groups are independent given :math:`(X_o, Y)`. Related: the restricted ANOVA hierarchy of Xu, Testa, Lei and Roeder
     (2025, arXiv 2509.24158) for data missing completely at random.
 
-    *Order q* keeps components of at most q groups apart and leaves the rest of :math:`g_S` at :math:`w_S`. Orders 0, 1 and
-    the largest affordable one, and DRL-Semi, are mixed with the shares of least variance, as far as the gain over the
-    largest order is beyond chance: a share :math:`\max(0, 1 - 8/t^2)` of the way, t the robust t of the slope of the
-    influence values on the difference. The mixture is right for any propensity where m and the action values are right.
+    *Order q* keeps components of at most q groups apart and leaves the rest of :math:`g_S` at :math:`w_S`. Another split goes
+    step by step, one group after the other (`Split`); its components have fewer conditional means in them, whose errors
+    grow less under heavy weights. Orders 0 to 3 and the largest affordable one, the split step by step, and DRL-Semi are
+    mixed with the shares of least variance, as far as the gain over the largest order is beyond chance: a share
+    :math:`\max(0, 1 - 8/t^2)` of the way, t the robust t of the slope of the influence values on the difference. The
+    mixture is right for any propensity where m and the action values are right.
 
     Parts of the costs are mixed, not costs: all that is acquired with the shares that are best for the rates of acquisition and
     their sum, all that is predicted in rows of one label with those that are best for the errors there. No price enters, so
@@ -128,16 +130,16 @@ class EfficientSums:
 
     @cached_property
     def _mixed(self) -> Mixed:
-        """The candidates, orders ascending and then DRL, mixed from the largest order on."""
+        """The candidates, splits and then DRL, mixed from the largest order on."""
         found = self._candidates_by_part if self._parted else self._candidates_by_cost
-        start = max(len(self.components.orders) - 1, 0)
+        start = max(len(self.components.splits) - 1, 0)
         return Mixed(found, self._kinds, start, self.evidence.data.cluster, self.evidence.fitted.drawn)
 
     @property
     def _candidates_by_part(self) -> list[tuple[Floats, Floats]]:
         """Values (P,) and influence values (n, P) of every candidate."""
         found = []
-        for one in np.eye(len(self.components.orders)):
+        for one in np.eye(len(self.components.splits)):
             assert self.composed is not None
             booked = self._booked(self.composed, one)
             found.append((booked.values, self.composed.part_influence(booked)))
@@ -277,7 +279,7 @@ class EfficientSums:
 
     @cached_property
     def _weights(self) -> StateWeights:
-        """Weights of the sets of the components, the same for every order."""
+        """Weights of the sets of the components, the same for every split."""
         table, view = self.components.table, self.evidence.view
         assert view is not None
         weighted = view.weigh(table)
@@ -285,7 +287,7 @@ class EfficientSums:
         return StateWeights(len(table.row), weighted)
 
     def _booked(self, sums: WeightedSums, shares: Floats) -> Bookings:
-        """Every part of the components at the weight of its own groups, orders mixed with these shares."""
+        """Every part of the components at the weight of its own groups, splits mixed with these shares."""
         booked, weights = sums.bookings(), self._weights
         lines = _ComponentLines(self.components, shares, len(self.evidence.data))
         for part, coefficient in lines.spread(weights.weight):
@@ -298,17 +300,17 @@ class EfficientSums:
     def _words(self) -> str:
         if self.composed is None:
             return "too many sets, or too few known propensities, to tell components apart: the doubly robust estimate alone"
-        names = [*(f"order {q}" for q in self.components.orders), "doubly robust"]
+        names = [*(split.name for split in self.components.splits), "doubly robust"]
         told = []
         for kind, mixture in zip(self._mixed.kinds, self._mixed.mixtures, strict=True):
             used = [f"{name} {share:.2f}" for name, share in zip(names, mixture.shares, strict=True) if share > 0.005]
             told.append(f"{kind.name}: {', '.join(used)}")
         more = f"; and {len(told) - _TOLD} more" if len(told) > _TOLD else ""
-        return f"components of up to {self.components.orders[-1]} groups; {'; '.join(told[:_TOLD])}{more}"
+        return f"components of up to {self.components.splits[-1].order} groups; {'; '.join(told[:_TOLD])}{more}"
 
 
 class _ComponentLines:
-    """Parts of the components, orders mixed with these shares, as lines that are linear in the weights of the sets."""
+    """Parts of the components, splits mixed with these shares, as lines that are linear in the weights of the sets."""
 
     def __init__(self, components: Components, shares: Floats, n_rows: int) -> None:
         self.components, self.n_rows = components, n_rows

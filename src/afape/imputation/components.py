@@ -1,9 +1,10 @@
-"""Hoeffding components of a policy's costs, with conditional means from completed rows."""
+"""Components of a policy's costs, with conditional means from completed rows."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from itertools import combinations
 from typing import Any, NamedTuple
 
@@ -15,6 +16,7 @@ from ..arrays import Bools, Floats, Ints, every, tally
 from ..data import Retrospective
 from ..walk import WalkTable
 from .donors import Donors, DonorTree
+from .splits import Lattice, Split, splits_up_to
 
 __all__ = ["Components", "Known", "StateCosts", "TooManySetsError", "assembled", "component_steps", "components_of"]
 
@@ -49,8 +51,8 @@ class ShownParts(NamedTuple):
 class Components:
     r"""What every row knows of the policy's costs, by the set of groups that each part needs.
 
-    :math:`g_S` is what the runs in S cost, known in rows that have S. With :math:`m_{S,T} = E[g_S \mid x_T, X_o, Y]` and
-    :math:`f_{S,T} = \sum_{T' \le T} (-1)^{|T \setminus T'|} m_{S,T'}`, the coefficient of a set T in a row, of order q, is
+    :math:`g_S` is what the runs in S cost, known in rows that have S. With the components :math:`f_{S,T}` of a `Split` of
+    order q, the coefficient of a set T in a row is
 
     .. math:: 1(|T| \le q) \sum_{S > T} f_{S,T} \; + \; g_T - \sum_{T' < T, |T'| \le q} f_{T,T'} .
 
@@ -60,10 +62,10 @@ class Components:
         Sets T, of groups that are not always known.
     row, place : ndarray of int, shape (l,)
         Lines: a row, and a set that it has recorded, by its place among ``sets``.
-    coefficient : ndarray of shape (len(orders), l, V)
-        Coefficients by order, line and target.
-    orders : tuple of int
-        Numbers of groups up to which components are told apart, ascending.
+    coefficient : ndarray of shape (len(splits), l, V)
+        Coefficients by split, line and target.
+    splits : tuple of Split
+        Ways to tell components apart, the largest order last.
     n_draws : int
         Completions per row and set.
     n_reached : int
@@ -76,7 +78,7 @@ class Components:
     row: Ints
     place: Ints
     coefficient: Floats
-    orders: tuple[int, ...]
+    splits: tuple[Split, ...]
     n_draws: int
     n_reached: int = 0
     parts: tuple[ShownParts, ...] = ()
@@ -86,20 +88,22 @@ class Components:
         return replace(self, coefficient=self.coefficient[:, :, targets])
 
     def signs(self, shown: Bools | None, shares: Floats) -> Floats:
-        """What :math:`m_{S,t}` adds to the coefficient of every set T, (n_reached, L), orders mixed with these shares.
+        """What :math:`m_{S,t}` adds to the coefficient of every set T, (n_reached, L), splits mixed with these shares.
 
         ``shown`` is t; None for what is known of S itself.
         """
-        sets = self.sets[: self.n_reached]
         if shown is None:
-            return np.asarray(np.eye(len(sets), len(self.sets)) * shares.sum())
-        inner = {part.shown.tobytes() for part in self.parts if part.shown is not None}
-        is_inner = np.array([s.tobytes() in inner for s in self.sets])
-        out = np.zeros((len(sets), len(self.sets)))
-        for q, share in zip(self.orders, shares, strict=True):
-            if share and shown.sum() <= q:
-                out += share * _signs(shown, q, sets, self.sets, is_inner)
+            return np.asarray(np.eye(self.n_reached, len(self.sets)) * shares.sum())
+        out = np.zeros((self.n_reached, len(self.sets)))
+        for split, share in zip(self.splits, shares, strict=True):
+            if share and shown.sum() <= split.order:
+                out += share * self._lattice.signs(split, shown)
         return out
+
+    @cached_property
+    def _lattice(self) -> Lattice:
+        inner = {part.shown.tobytes() for part in self.parts if part.shown is not None}
+        return Lattice(self.sets, self.n_reached, np.array([s.tobytes() in inner for s in self.sets]))
 
     @property
     def table(self) -> WalkTable:
@@ -226,8 +230,8 @@ def components_of(
         if len(rows):
             means[t.tobytes()] = _mean_costs(completer, ledger, t, rows, n_draws)
             parts += ledger.take(t, n_draws)
-    orders = tuple(sorted({0, min(1, order), order})) if means else (0,)
-    found = assembled(data, known, ledger.sets, own, means, orders, n_draws)
+    splits = splits_up_to(order if means else 0)
+    found = assembled(data, known, ledger.sets, own, means, splits, n_draws)
     return replace(found, n_reached=len(ledger.sets), parts=tuple(parts))
 
 
@@ -304,37 +308,23 @@ def assembled(
     sets: Bools,
     own: Floats,
     means: dict[bytes, Floats],
-    orders: tuple[int, ...],
+    splits: tuple[Split, ...],
     n_draws: int,
 ) -> Components:
-    """Put conditional means together as components, by order."""
+    """Put conditional means together as components, by split."""
     inner = [np.frombuffer(key, dtype=bool) for key in means]
     merged = {s.tobytes(): s for s in (*sets, *inner)}  # the sets come first, in their order
     every_set = np.array(list(merged.values()))
     is_inner = np.array([s.tobytes() in means for s in every_set])
-    coefficient = np.zeros((len(orders), len(data), len(every_set), own.shape[2]))
+    coefficient = np.zeros((len(splits), len(data), len(every_set), own.shape[2]))
     coefficient[:, :, : own.shape[1]] = own
+    lattice = Lattice(every_set, len(sets), is_inner)
     for t, mean in zip(inner, means.values(), strict=True):
-        for o, q in enumerate(orders):
-            if t.sum() <= q:
-                signs = _signs(t, q, sets[: mean.shape[1]], every_set, is_inner)
+        for o, split in enumerate(splits):
+            if t.sum() <= split.order:
+                signs = lattice.signs(split, t)[: mean.shape[1]]  # further sets were met later, in other completed rows
                 coefficient[o] += np.einsum("isv,st->itv", mean, signs, optimize=True)
     has = np.array([every(data.recorded | ~s) for s in every_set]).T & known.usable[:, None]
     has[:, 0] |= (own[:, 0] != 0).any(axis=1)  # rows that represent only themselves
     row, place = np.nonzero(has)
-    return Components(every_set, row, place, coefficient[:, row, place], orders, n_draws)
-
-
-def _signs(t: Bools, q: int, sets: Bools, every_set: Bools, is_inner: Bools) -> Floats:
-    """What m_{S,t} adds to the coefficient of every set, (sets, every_set), where S is strictly larger than t.
-
-    Components are told apart only for sets with conditional means of their own.
-    """
-    size = every_set.sum(axis=1)
-    holds_t = every(every_set | ~t) & (size <= q) & is_inner
-    sign = np.where(holds_t, (-1.0) ** (size - t.sum()), 0.0)
-    inside = np.array([every(s | ~every_set) & (size < s.sum()) for s in sets])  # strictly inside S
-    larger = every(sets | ~t) & (sets.sum(axis=1) > t.sum())
-    out = inside * sign * larger[:, None]
-    out[np.arange(len(sets)), np.arange(len(sets))] -= out.sum(axis=1)  # sets come first among every_set
-    return np.asarray(out)
+    return Components(every_set, row, place, coefficient[:, row, place], splits, n_draws)
