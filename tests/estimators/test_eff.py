@@ -506,6 +506,7 @@ def test_a_group_that_hardly_any_row_has_stops_nothing():
 
 def test_sets_met_in_completed_rows_alone_have_components_of_mean_zero():
     """A set without conditional means of its own is not told apart: its coefficient holds no lone lower component."""
+
     def mask(*groups):
         return np.isin(np.arange(3), groups)
 

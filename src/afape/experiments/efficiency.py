@@ -134,7 +134,7 @@ def _summary(draws: pd.DataFrame) -> pd.DataFrame:
                 "coverage": float(part["covered"].mean()),
                 "effective_rows": float(part["effective_rows"].median()),
                 "seconds": float(part["seconds"].mean()),
-                "draws": len(part),
+                "draws": int(part["estimate"].notna().sum()),
                 "eff_over_this": ratio,
                 "ratio_mc_error": ratio_error,
             }
