@@ -39,7 +39,10 @@ def wanted_enough(view: View, found: SupportMap, data: Retrospective, tables: Ta
 def known_unsupported(
     search: SupportSearch, propensity: BoundKnownPropensity, adjust: Bools, tables: Tables
 ) -> SupportMap:
-    """Ask a known propensity about every row and set that the policy wants, where the view may ask."""
+    """Ask a known propensity about every set that the policy wants in some row, where the view may ask.
+
+    A set that is unsupported for somebody is asked about in all rows: completed ones may want it where no record does.
+    """
     data, least = search.data, search.thresholds.propensity
     rows: dict[bytes, Bools] = {}
     answerable = np.asarray(~np.isnan(search.conditioning.matrix(data)).any(axis=1))
@@ -54,9 +57,11 @@ def known_unsupported(
             for s in sets[np.unique(index)]:
                 if not every(data.recorded[:, s]).any():
                     rows[s.tobytes()] = np.ones(len(data), dtype=bool)
-    found = []
+    found, everybody = [], np.flatnonzero(answerable)
     for key, mask in rows.items():
-        required = np.frombuffer(key, dtype=bool) & ~data.always_recorded
+        wanted = np.frombuffer(key, dtype=bool)
+        mask[everybody] |= propensity.impossible(everybody, wanted[None], np.zeros(len(everybody), dtype=np.intp), least)
+        required = wanted & ~data.always_recorded
         n_recorded = int(every(data.recorded[mask][:, required]).sum())
         found.append(Violation(required, mask, n_recorded, known=True))
     known = sorted(found, key=lambda v: (int(v.required.sum()), v.required.tobytes()))

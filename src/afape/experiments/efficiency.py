@@ -188,10 +188,11 @@ def _page(summary: pd.DataFrame, n_draws: int, real_draws: int) -> str:
         "of its Monte Carlo error, coverage of 95 % intervals, effective rows of the weights (median), seconds of one core "
         "per policy (`ipw-semi` and `drl-semi` together; `mi` with five imputations), policies compared in one call.",
         "",
-        "*mild* and *heavy* mechanisms are logistic in the first group; under *heavy* many rows have next to no chance of having "
-        "all groups. *nonlinear* is not what a linear propensity model assumes: the default form finds that out, under *wrong "
-        "propensity* the model is kept linear. In *parabola* the imputer of `mi` is linear "
-        "and wrong. Draws in which an estimator gave no answer are left out (column draws).",
+        "*mild* and *heavy* mechanisms are logistic in the first group; under *heavy* one row in seven has a probability below "
+        "1 in 2,000 of having all groups, so that records say next to nothing of acquiring all in such rows. *nonlinear* is not "
+        "what a linear propensity model assumes: the default form finds that out, under *wrong propensity* the model is kept "
+        "linear. In *parabola* the imputer of `mi` is linear and wrong. Draws in which an estimator gave no answer are left out "
+        "(column draws).",
         "",
         "## eff-semi beside the others",
         "",
