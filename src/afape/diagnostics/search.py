@@ -60,7 +60,9 @@ def known_unsupported(
     found, everybody = [], np.flatnonzero(answerable)
     for key, mask in rows.items():
         wanted = np.frombuffer(key, dtype=bool)
-        mask[everybody] |= propensity.impossible(everybody, wanted[None], np.zeros(len(everybody), dtype=np.intp), least)
+        mask[everybody] |= propensity.impossible(
+            everybody, wanted[None], np.zeros(len(everybody), dtype=np.intp), least
+        )
         required = wanted & ~data.always_recorded
         n_recorded = int(every(data.recorded[mask][:, required]).sum())
         found.append(Violation(required, mask, n_recorded, known=True))

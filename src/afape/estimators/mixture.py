@@ -152,12 +152,13 @@ def least_variance_shares(influence: Floats, start: int) -> Floats:
     moments: Floats = flat @ flat.T
     best, least = np.asarray(begin), float(moments[start, start])
     for size in range(1, n + 1):
-        for part in combinations(range(n), size):
-            inverse = np.linalg.pinv(moments[np.ix_(part, part)], hermitian=True).sum(axis=1)
-            if inverse.sum() <= 0 or (inverse < 0).any():
+        parts = np.array(list(combinations(range(n), size)))
+        inverse = np.linalg.pinv(moments[parts[:, :, None], parts[:, None, :]], hermitian=True).sum(axis=2)
+        for part, amount in zip(parts, inverse, strict=True):
+            if amount.sum() <= 0 or (amount < 0).any():
                 continue
             shares: Floats = np.zeros(n)
-            shares[list(part)] = inverse / inverse.sum()
+            shares[part] = amount / amount.sum()
             variance = float(shares @ moments @ shares)
             if variance < least * (1 - 1e-12):
                 best, least = shares, variance

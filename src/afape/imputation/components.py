@@ -323,7 +323,8 @@ def assembled(
         for o, split in enumerate(splits):
             if t.sum() <= split.order:
                 signs = lattice.signs(split, t)[: mean.shape[1]]  # further sets were met later, in other completed rows
-                coefficient[o] += np.einsum("isv,st->itv", mean, signs, optimize=True)
+                of, onto = np.flatnonzero(signs.any(axis=1)), np.flatnonzero(signs.any(axis=0))  # few are not 0
+                coefficient[o][:, onto] += np.einsum("isv,st->itv", mean[:, of], signs[np.ix_(of, onto)], optimize=True)
     has = np.array([every(data.recorded | ~s) for s in every_set]).T & known.usable[:, None]
     has[:, 0] |= (own[:, 0] != 0).any(axis=1)  # rows that represent only themselves
     row, place = np.nonzero(has)

@@ -104,9 +104,8 @@ class Lattice:
     def _stepwise(self, order: int, t: Bools, holds_t: Bools) -> Floats:
         size, n = int(t.sum()), self.n_reached
         depth = np.minimum(self._depth, order)[:, None]
-        chance = 1 / np.maximum(
-            comb(self._size[:n, None], self._size), 1
-        )  # that the groups of T come first of those of S
+        # the probability that the groups of T come first of those of S
+        chance = 1 / np.maximum(comb(self._size[:n, None], self._size), 1)
         itself = (self._size == size) & holds_t & (size <= depth)
         following = (self._size == size + 1) & holds_t & (size + 1 <= depth)
         return np.asarray(self._inside * chance * (itself - following / (size + 1)))
