@@ -90,6 +90,15 @@ def test_in_the_hybrid_view_any_m_is_unbiased(world, means):
     assert_allclose(rows @ mass, sum(world.true_costs()), rtol=1e-9)
 
 
+@pytest.mark.parametrize("means", [exact_means, arbitrary_means])
+def test_in_the_hybrid_view_every_split_is_unbiased(means):
+    """Three groups besides what is adjusted for: steps and three orders."""
+    world = World(50, n_groups=5, n_levels=2)
+    rows, mass, _ = row_values(world, means, adjust=[1])
+    assert len(rows) == 4
+    assert_allclose(rows @ mass, sum(world.true_costs()), rtol=1e-9)
+
+
 @hybrid
 def test_in_the_hybrid_view_the_right_m_needs_the_root_alone(world):
     """The probability of what is adjusted for must be right; that of the rest may be anything."""
@@ -275,10 +284,12 @@ def test_a_gain_that_may_be_chance_is_left_alone():
 
 
 @settings(max_examples=60, deadline=None)
-@given(st.integers(1, 4), st.integers(1, 3), st.integers(0, 10_000))
-def test_a_mixture_lies_on_the_simplex_and_never_has_more_variance(n, n_estimates, seed):
+@given(st.integers(1, 7), st.integers(1, 3), st.integers(0, 10_000), st.sampled_from([1.0, 1e-6, 1e-12, 0.0]))
+def test_a_mixture_lies_on_the_simplex_and_never_has_more_variance(n, n_estimates, seed, apart):
+    """Candidates may be the same, or nearly so: for some policies two ways to split costs are one."""
     rng = np.random.default_rng(seed)
     influence = rng.normal(size=(n, n_estimates, 60)) * rng.uniform(0.1, 3, (n, 1, 1)) + rng.normal(size=60)
+    influence[1::2] = influence[: 2 * (n // 2) : 2] + apart * influence[1::2]
     start = seed % n
     shares = least_variance_shares(influence, start)
     assert_allclose(shares.sum(), 1.0)
