@@ -316,16 +316,18 @@ def assembled(
     merged = {s.tobytes(): s for s in (*sets, *inner)}  # the sets come first, in their order
     every_set = np.array(list(merged.values()))
     is_inner = np.array([s.tobytes() in means for s in every_set])
-    coefficient = np.zeros((len(splits), len(data), len(every_set), own.shape[2]))
-    coefficient[:, :, : own.shape[1]] = own
     lattice = Lattice(every_set, len(sets), is_inner)
-    for t, mean in zip(inner, means.values(), strict=True):
-        for o, split in enumerate(splits):
-            if t.sum() <= split.order:
-                signs = lattice.signs(split, t)[: mean.shape[1]]  # further sets were met later, in other completed rows
-                of, onto = np.flatnonzero(signs.any(axis=1)), np.flatnonzero(signs.any(axis=0))  # few are not 0
-                coefficient[o][:, onto] += np.einsum("isv,st->itv", mean[:, of], signs[np.ix_(of, onto)], optimize=True)
     has = np.array([every(data.recorded | ~s) for s in every_set]).T & known.usable[:, None]
     has[:, 0] |= (own[:, 0] != 0).any(axis=1)  # rows that represent only themselves
     row, place = np.nonzero(has)
-    return Components(every_set, row, place, coefficient[:, row, place], splits, n_draws)
+    kept = []
+    for split in splits:
+        full = np.zeros((len(data), len(every_set), own.shape[2]))
+        full[:, : own.shape[1]] = own
+        for t, mean in zip(inner, means.values(), strict=True):
+            if t.sum() <= split.order:
+                signs = lattice.signs(split, t)[: mean.shape[1]]  # further sets were met later, in other completed rows
+                of, onto = np.flatnonzero(signs.any(axis=1)), np.flatnonzero(signs.any(axis=0))  # few are not 0
+                full[:, onto] += np.einsum("isv,st->itv", mean[:, of], signs[np.ix_(of, onto)], optimize=True)
+        kept.append(full[row, place])  # one split at a time is held in full
+    return Components(every_set, row, place, np.array(kept), splits, n_draws)
