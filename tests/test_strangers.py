@@ -337,6 +337,24 @@ def test_units_do_not_matter(estimator, seed, exponent, shift):
     assert_allclose([other.value, other.std_error], [plain.value, plain.std_error], rtol=1e-6)
 
 
+@pytest.mark.parametrize("estimator", ["eff-semi", "mi"])
+@pytest.mark.parametrize("exponent", [-100, -30, 140, 500])
+def test_units_do_not_matter_for_completed_rows_either(estimator, exponent):
+    table = records(400, 3)
+    unit = 2.0**exponent  # exact, so that results are equal to the last digits
+
+    class Back(Sign):
+        def predict(self, values, acquired):
+            return super().predict(values / unit, acquired)
+
+    options = {"missingness": MAR(given=["a"]), "estimators": [estimator]}
+    found = [
+        afape.evaluate(Retrospective(some, problem()), afape.AcquireAll(), classifier, **options)[estimator]["total"]
+        for some, classifier in ((table, Sign()), (table.assign(**{c: table[c] * unit for c in "abc"}), Back()))
+    ]
+    assert_allclose([found[1].value, found[1].std_error], [found[0].value, found[0].std_error], rtol=1e-9)
+
+
 @pytest.mark.filterwarnings("ignore::afape.NormalizerWarning")  # some of these small tables have heavy weights
 @pytest.mark.filterwarnings("ignore::afape.HeavyWeightsWarning")
 @settings(max_examples=5, deadline=None)

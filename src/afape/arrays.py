@@ -19,6 +19,7 @@ __all__ = [
     "index_of",
     "lines_of",
     "merge",
+    "own_units",
     "pack",
     "row_dot",
     "share_of_heaviest",
@@ -170,4 +171,9 @@ def lines_of(index: Ints, n_sets: int) -> list[Ints]:
 
 def in_own_units(columns: Floats) -> Floats:
     """Columns divided by powers of two, which is exact, so that none is above 1: squares and cubes stay finite."""
-    return np.asarray(np.ldexp(columns, -np.frexp(np.abs(columns).max(axis=0, initial=0.0))[1]))
+    return np.asarray(np.ldexp(columns, -own_units(columns)))
+
+
+def own_units(columns: Floats) -> Ints:
+    """Exponents of the powers of two that are just above the largest absolute values of the columns."""
+    return np.asarray(np.frexp(np.abs(columns).max(axis=0, initial=0.0))[1])

@@ -7,7 +7,7 @@ from functools import cached_property
 
 import numpy as np
 
-from ..arrays import Floats, Ints, units_of
+from ..arrays import Floats, Ints, in_own_units, units_of
 from ..data import Retrospective
 
 __all__ = ["Block", "Variable", "blocks_of"]
@@ -57,7 +57,8 @@ class Block:
     @cached_property
     def scaled(self) -> Floats:
         """Values with variance 1 in sum over the columns of each variable, so that all weigh the same."""
-        centred = self.values - self.values.mean(axis=0)
+        values = in_own_units(self.values)
+        centred = values - values.mean(axis=0)
         for variable in self.variables:
             spread = np.sqrt((centred[:, variable.columns] ** 2).mean(axis=0).sum())
             centred[:, variable.columns] /= spread if spread > 0 else 1.0

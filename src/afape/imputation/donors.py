@@ -6,17 +6,15 @@ from copy import copy, deepcopy
 from dataclasses import dataclass, field
 
 import numpy as np
-from sklearn.tree import DecisionTreeRegressor
 
-from ..arrays import Bools, Floats, Ints
+from ..arrays import Bools, Floats, Ints, in_own_units, own_units
 from ..data import Retrospective
 from .chained import ChainedImputer
 from .linear import ROWS_PER_COEFFICIENT, least_squares
-from .trees import leaf_donors
+from .trees import Singles, grown_tree, leaf_donors, tree_design, tree_units
 
 __all__ = ["DonorPool", "DonorTree", "Donors"]
 
-_MAX_GROWN = 10_000  # rows that shape a tree; finer leaves cost time and hardly change the costs
 _HELD = 2**22  # donors in the trees that are kept for further policies
 
 
@@ -113,16 +111,13 @@ class DonorTree:
         self, pool: DonorPool, values: Floats, shown: Bools, count: Ints, rng: np.random.Generator, min_leaf: int
     ) -> None:
         self.pool, self.values, self.shown, self.rng = pool, values, shown, rng
-        hidden = values[:, ~shown]
-        self.centre, spread = hidden.mean(axis=0), hidden.std(axis=0)
-        scaled = (hidden - self.centre) / np.where(spread > 0, spread, 1.0) * pool.weight[~shown]
+        hidden = in_own_units(values[:, ~shown])
+        centre, spread = hidden.mean(axis=0), hidden.std(axis=0)
+        scaled = (hidden - centre) / np.where(spread > 0, spread, 1.0) * pool.weight[~shown]
         self._fit_linear(scaled, count)
         design = self._design(values[:, shown], pool.labels)
-        sample = np.flatnonzero(count)
-        grown = sample if len(sample) <= _MAX_GROWN else rng.choice(sample, _MAX_GROWN, replace=False)
-        self.tree = DecisionTreeRegressor(min_samples_leaf=min_leaf, random_state=int(rng.integers(2**31)))
-        self.tree.fit(design[grown], scaled[grown], sample_weight=count[grown])
-        self.donors = np.repeat(sample, count[sample])
+        self.tree = grown_tree(design, scaled, count, min_leaf, rng)
+        self.donors = np.repeat(np.arange(len(count)), count)
         self.leaf = self.tree.tree_.apply(design[self.donors])
 
     def again(self) -> DonorTree:
@@ -134,7 +129,9 @@ class DonorTree:
     def _fit_linear(self, scaled: Floats, count: Ints) -> None:
         """Coefficients per label class, or of all classes together where a class has too few rows."""
         shown, labels = self.values[:, self.shown], self.pool.labels
-        self.location, self.scale = shown.mean(axis=0), np.where(shown.std(axis=0) > 0, shown.std(axis=0), 1.0)
+        self.units = own_units(shown)  # so that squares stay finite, however large the values are
+        unit = np.ldexp(shown, -self.units)
+        self.location, self.scale = unit.mean(axis=0), np.where(unit.std(axis=0) > 0, unit.std(axis=0), 1.0)
         z = self._standardised(shown)
         rows = np.repeat(np.arange(len(z)), count)
         together = least_squares(z[rows], scaled[rows])
@@ -145,11 +142,12 @@ class DonorTree:
                 self.coefficients[y] = least_squares(z[mine], scaled[mine])
 
     def _standardised(self, shown: Floats) -> Floats:
-        return np.column_stack([np.ones(len(shown)), (shown - self.location) / self.scale])
+        return np.column_stack([np.ones(len(shown)), (np.ldexp(shown, -self.units) - self.location) / self.scale])
 
-    def _design(self, shown: Floats, labels: Ints) -> Floats:
+    def _design(self, shown: Floats, labels: Ints) -> Singles:
         linear = np.einsum("ip,ipc->ic", self._standardised(shown), self.coefficients[labels])
-        return np.column_stack([shown, np.eye(self.pool.n_classes)[labels][:, 1:], linear]).astype(np.float32)
+        label = np.eye(self.pool.n_classes, dtype=np.float32)[labels][:, 1:]
+        return np.column_stack([tree_design(shown, tree_units(self.units)), label, linear.astype(np.float32)])
 
     def complete(self, values: Floats, labels: Ints) -> Floats:
         """These rows with their hidden columns drawn; what they hold there is not looked at."""
