@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from functools import cached_property
-from itertools import pairwise
 from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 from scipy.sparse import csr_array
 
-from ..arrays import Floats, Ints
+from ..arrays import Floats, Ints, lines_of
 from ..nuisance.propensity import StackedScores
 from ..nuisance.propensity.answer import FactorParts, PatternParts
 from ..nuisance.propensity.factor import Factor
@@ -125,31 +124,30 @@ class _FactorSlopes:
     """Factors one by one: the lines are booked again with the weights that move with a factor."""
 
     def __init__(self, scores: StackedScores, row_weight: Floats, n_parts: int) -> None:
-        self.propensity, self.row_weight, self.n_parts = scores.propensity, row_weight, n_parts
+        self.propensity, self.row_weight = scores.propensity, row_weight
         self.found: dict[Any, Floats] = {}
+        self._booked = np.zeros((len(row_weight), n_parts))
 
     def add(self, lines: Lines, weights: StateWeights, before: Floats) -> None:
         """Lines of a table."""
         for factor, move in weights.moves():
-            for matrix, row, coefficient in lines.forward(move, before):
-                self._move(factor, matrix, row, coefficient)
+            spans = [_book_rows(self._booked, *line) for line in lines.forward(move, before)]
+            spans = [span for span in spans if span.stop > 0]
+            if spans:
+                self._move(factor, slice(min(s.start for s in spans), max(s.stop for s in spans)))
 
     def close(self, weights: StateWeights) -> None:
         """Nothing is left to do."""
 
-    def _move(self, factor: Factor, matrix: csr_array | Floats, row: Ints, coefficient: Floats) -> None:
-        used = np.flatnonzero(coefficient * self.row_weight[row])
-        if len(used) == 0:
-            return
-        fold = self.propensity.fold[row[used]]
-        used = used[np.argsort(fold, kind="stable")]  # slices of sparse matrices cost less than selections
-        part, moved = matrix[used], factor.design[row[used]] * (coefficient * self.row_weight[row])[used, None]
+    def _move(self, factor: Factor, span: slice) -> None:
+        """Multiply what was booked of these rows by the columns of the factor, fold by fold, and book anew from 0."""
+        booked, design = self._booked[span] * self.row_weight[span, None], factor.design[span]
         if factor not in self.found:
-            self.found[factor] = np.zeros((self.propensity.n_folds, self.n_parts, moved.shape[1]))
-        ends = np.cumsum(np.bincount(fold, minlength=self.propensity.n_folds))
-        for k, (start, end) in enumerate(pairwise([0, *ends])):
-            if end > start:
-                self.found[factor][k] -= dense(part[start:end].T @ moved[start:end])
+            self.found[factor] = np.zeros((self.propensity.n_folds, booked.shape[1], design.shape[1]))
+        by_fold = lines_of(self.propensity.fold[span], self.propensity.n_folds)
+        for mine, slopes in zip(by_fold, self.found[factor], strict=True):
+            slopes -= booked[mine].T @ design[mine]
+        self._booked[span] = 0.0
 
 
 class _PatternSlopes:
@@ -205,7 +203,7 @@ class Bookings:
             coefficient = term.amount * weights.weight[term.state]
             self._step(matrix, row, term.step, coefficient)
             booked += coefficient / self.before[term.step]
-        self._row(matrix, row, booked)
+        _book_rows(self.rows, matrix, row, booked)
         self.follow(block, weights)
 
     def follow(self, lines: Lines, weights: StateWeights) -> None:
@@ -221,19 +219,11 @@ class Bookings:
     def book(self, matrix: csr_array | Floats, row: Ints, coefficient: Floats) -> None:
         """Book lines with these coefficients, weights included, at the first normaliser."""
         self._step(matrix, row, np.zeros(len(row), dtype=np.intp), coefficient)
-        self._row(matrix, row, coefficient / self.before[0])
+        _book_rows(self.rows, matrix, row, coefficient / self.before[0])
 
     def _step(self, matrix: csr_array | Floats, row: Ints, step: Ints, coefficient: Floats) -> None:
         weight, lines = coefficient * self.row_weight[row], np.arange(len(row))
         self.steps += dense(csr_array((weight, (step, lines)), shape=(len(self.steps), len(row))) @ matrix)
-
-    def _row(self, matrix: csr_array | Floats, row: Ints, coefficient: Floats) -> None:
-        used = np.flatnonzero(coefficient)
-        if len(used) == 0:
-            return
-        low, high = int(row[used].min()), int(row[used].max()) + 1  # a chunk is a range of rows
-        place = csr_array((coefficient[used], (row[used] - low, used)), shape=(high - low, len(row)))
-        self.rows[low:high] += dense(place @ matrix)
 
     @property
     def values(self) -> Floats:
@@ -256,6 +246,17 @@ def normalizer_pulls(step: Floats, before: Floats) -> Floats:
     """
     pull = -step / before**2
     return np.column_stack([pull[:-1], np.cumsum(pull[::-1])[::-1][1:]])
+
+
+def _book_rows(out: Floats, matrix: csr_array | Floats, row: Ints, coefficient: Floats) -> slice:
+    """Add lines times coefficients to the rows of ``out`` (n, P); the range of rows that this changes."""
+    used = np.flatnonzero(coefficient)
+    if len(used) == 0:
+        return slice(0, 0)
+    low, high = int(row[used].min()), int(row[used].max()) + 1  # a chunk is a range of rows
+    place = csr_array((coefficient[used], (row[used] - low, used)), shape=(high - low, len(row)))
+    out[low:high] += dense(place @ matrix)
+    return slice(low, high)
 
 
 def dense(found: Any) -> Floats:
