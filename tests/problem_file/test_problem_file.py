@@ -273,6 +273,13 @@ def test_a_draft_without_a_label_asks_for_one():
         draft_problem(frame(), label="dide")
 
 
+def test_a_draft_says_where_the_label_looks_like_a_number(tmp_path):
+    table = pd.DataFrame({"age": np.arange(90.0), "score": np.arange(90) % 30, "died": np.arange(90) % 2})
+    assert "EDIT: the label has 30 values" in draft_problem(table, label="score")
+    assert "each a class of its own" not in draft_problem(table, label="died")
+    assert read_problem(written(tmp_path, draft_problem(table, label="score"))).problem.label == "score"
+
+
 def test_draft_of_a_table_without_anything_always_recorded(tmp_path):
     table = frame()[["hgb", "lactate", "died"]]
     table.loc[1, "lactate"] = np.nan

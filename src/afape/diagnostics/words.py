@@ -233,8 +233,8 @@ def advice_on(
     """What can be done; ``adjust`` are the groups that the view adds to every set."""
     out = []
     violations = unsupported.violations
-    names = " and ".join(f"{base}-semi{'-miss' if adjust.any() else ''}" for base in ("ipw", "dm", "drl"))
-    names = names.replace(" and ", ", ", 1)
+    *most, last = (f"{base}-semi{'-miss' if adjust.any() else ''}" for base in ("eff", "drl", "dm", "ipw"))
+    names = f"{', '.join(most)} and {last}"
     if violations:
         out.append(_drop(data, violations, adjust))
         out += _together(data, violations, columns)

@@ -19,6 +19,7 @@ _BLANKS = ("", "nan", "na", "n/a", "#n/a", "null", "none", "?", ".", "-", "unkno
 _LABELS = r"(label|target|outcome|class|y|died|death|dead|mortality|diagnosis|default|income|risk.*|.*_label|is_.*)"
 _CLUSTERS = r"(.*(patient|subject|person|customer|client|mrn|hadm|stay|encounter).*|id|.*[_ ]id)"
 _MOST_LEVELS = 50
+_MANY_CLASSES = 20  # from more on, a label is likely to be a number
 _TOGETHER = 0.95  # share of rows missing both among rows missing either, from which columns form a group
 _FREE = "always_recorded"
 
@@ -240,6 +241,10 @@ def _written(draft: _Draft, frame: pd.DataFrame, name: str) -> str:
 
 
 def _cost_hint(classes: list[Any]) -> list[str]:
+    if len(classes) > _MANY_CLASSES:
+        return [
+            f"# EDIT: the label has {len(classes)} values, and each is a class of its own. Is it a number? Then cut it first."
+        ]
     if len(classes) != 2:
         return []
     (a, b), (first, second) = ([_comment(f(_plain(c))) for c in classes] for f in (str, _key))
