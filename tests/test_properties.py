@@ -3,7 +3,7 @@
 import numpy as np
 import pandas as pd
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 from numpy.testing import assert_allclose
 from worlds import World
@@ -52,6 +52,7 @@ def values_of(result):
 
 @quick
 @given(world=worlds, normalize=st.booleans(), known=st.booleans(), chunk_lines=st.integers(1, 200))
+@example(world=World(2648, n_groups=4, n_levels=3, n_classes=3, n_free=1), normalize=False, known=False, chunk_lines=1)
 def test_chunk_size_never_matters(world, normalize, known, chunk_lines):
     data = world.draw(150, 0)
     a = values_of(run(world, data, known, normalize=normalize))

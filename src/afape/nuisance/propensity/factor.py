@@ -301,8 +301,9 @@ class Factor:
         """Probability in every row by the logistic model of fold k."""
         return np.asarray(expit(self.design @ self.coefficients[k]))
 
-    def _shift(self, rows: Ints, fold: Ints) -> Floats:
-        r"""What to add to the log-odds so that the *weight* is unbiased to second order.
+    @property
+    def _shift(self) -> Floats:
+        r"""What to add to the log-odds of every row so that the *weight* is unbiased to second order.
 
         A weight has factors :math:`1 + e^{-\eta}`. Outside the rows of its fit, the fitted log-odds vary around the
         true ones with variance v and, by Firth's correction, no bias to that order, so that
@@ -311,19 +312,24 @@ class Factor:
         The errors of the factors of a chain are uncorrelated, so the product needs no more. Models used on
         their own rows are left as they are: there row and fit move together, and most of the bias cancels.
         """
-        shift = np.zeros(len(rows))
+        shift = np.zeros(len(self.of.fold))
         if self.of.n_folds > 1:
             for k, fit in enumerate(self.fits):
                 if fit is not None:
-                    mine = np.flatnonzero(fold == k)
-                    shift[mine] = log_odds_variance(fit.inverse_information, self.design[rows[mine]]) / 2
+                    mine = np.flatnonzero(self.of.fold == k)
+                    shift[mine] = log_odds_variance(fit.inverse_information, self.design[mine]) / 2
         return shift
+
+    @cached_property
+    def _logistic(self) -> Floats:
+        """Probability in every row by the model that has not seen it; all at once, as chunks would round otherwise."""
+        return np.asarray(expit(row_dot(self.design, self.coefficients[self.of.fold]) + self._shift))
 
     def predict(self, rows: Ints) -> Floats:
         """Probability in these rows by the model that has not seen them."""
         fold = self.of.fold[rows]
         if self.of.estimator is None:
-            p = expit(row_dot(self.design[rows], self.coefficients[fold]) + self._shift(rows, fold))
+            p = self._logistic[rows]
         else:
             p = np.empty(len(rows))
             for k, model in enumerate(self.models):
