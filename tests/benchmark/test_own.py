@@ -125,6 +125,11 @@ def test_a_folder_of_another_experiment_is_refused(done):
         run_experiment(description, folder, replace(settings, seed=5))
     with pytest.raises(OtherExperimentError, match="quick False and not True"):
         run_experiment(read_description(file, quick=True), folder, settings)
+
+
+def test_the_command_refuses_a_folder_of_another_experiment(done):
+    _, folder, _ = done
+    pytest.importorskip("jax")  # otherwise it asks for that first
     result = CliRunner().invoke(app, ["reproduce", "synthetic-mar", "--quick", "--out", str(folder)])
     assert result.exit_code == 2
     assert "holds results of another experiment" in result.output

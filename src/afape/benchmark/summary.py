@@ -58,7 +58,7 @@ def summarise_results(results: pd.DataFrame) -> pd.DataFrame:
                 "mean_upper": float(known["upper"].mean()),
                 "intervals": len(known),
                 "covered": int(inside.sum()),
-                "ess": float(answered["ess"].median()),
+                "ess": float(answered["ess"].dropna().median()),
                 "unsupported": float(part["unsupported"].mean()),
                 "warned": float((part["support"] != "").mean()),
             }

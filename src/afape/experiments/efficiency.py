@@ -132,7 +132,7 @@ def _summary(draws: pd.DataFrame) -> pd.DataFrame:
                 "std_deviation": float(error.std(ddof=1)),
                 "mean_std_error": float(part["std_error"].mean()),
                 "coverage": float(part["covered"].mean()),
-                "effective_rows": float(part["effective_rows"].median()),
+                "effective_rows": float(part["effective_rows"].dropna().median()),
                 "seconds": float(part["seconds"].mean()),
                 "draws": int(part["estimate"].notna().sum()),
                 "eff_over_this": ratio,
