@@ -9,6 +9,7 @@ __all__ = [
     "Bools",
     "Floats",
     "Ints",
+    "Singles",
     "any_of",
     "cluster_sums",
     "count_supersets",
@@ -30,6 +31,7 @@ __all__ = [
 ]
 
 Floats = NDArray[np.float64]
+Singles = NDArray[np.float32]
 Ints = NDArray[np.intp]
 Bools = NDArray[np.bool_]
 

@@ -275,8 +275,8 @@ def test_a_draft_without_a_label_asks_for_one():
 
 def test_a_draft_says_where_the_label_looks_like_a_number(tmp_path):
     table = pd.DataFrame({"age": np.arange(90.0), "score": np.arange(90) % 30, "died": np.arange(90) % 2})
-    assert "EDIT: the label has 30 values" in draft_problem(table, label="score")
-    assert "each a class of its own" not in draft_problem(table, label="died")
+    assert "EDIT: the label has 30 values, each a class" in draft_problem(table, label="score")
+    assert "each a class" not in draft_problem(table, label="died")
     assert read_problem(written(tmp_path, draft_problem(table, label="score"))).problem.label == "score"
 
 

@@ -7,11 +7,11 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from ..arrays import Bools, Floats, Ints, in_own_units, own_units
+from ..arrays import Bools, Floats, Ints, Singles, in_own_units, own_units
 from ..data import Retrospective
 from .chained import ChainedImputer
 from .linear import ROWS_PER_COEFFICIENT, least_squares
-from .trees import Singles, grown_tree, leaf_donors, tree_design, tree_units
+from .trees import grown_tree, leaf_donors, tree_design
 
 __all__ = ["DonorPool", "DonorTree", "Donors"]
 
@@ -147,7 +147,7 @@ class DonorTree:
     def _design(self, shown: Floats, labels: Ints) -> Singles:
         linear = np.einsum("ip,ipc->ic", self._standardised(shown), self.coefficients[labels])
         label = np.eye(self.pool.n_classes, dtype=np.float32)[labels][:, 1:]
-        return np.column_stack([tree_design(shown, tree_units(self.units)), label, linear.astype(np.float32)])
+        return np.column_stack([tree_design(shown, self.units), label, linear.astype(np.float32)])
 
     def complete(self, values: Floats, labels: Ints) -> Floats:
         """These rows with their hidden columns drawn; what they hold there is not looked at."""

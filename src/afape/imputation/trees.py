@@ -3,18 +3,15 @@
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
 from sklearn import config_context
 from sklearn.tree import DecisionTreeRegressor
 
-from ..arrays import Floats, Ints, own_units
+from ..arrays import Floats, Ints, Singles, own_units
 from ..nuisance.propensity.logistic import logistic_design
 from .blocks import Block
 from .linear import ROWS_PER_COEFFICIENT, least_squares
 
-__all__ = ["TreeModel"]
-
-Singles = NDArray[np.float32]
+__all__ = ["TreeModel", "grown_tree", "leaf_donors", "tree_design"]
 
 _USUAL = -10, 60  # columns whose largest value is between 2^-10 and 2^60 are left in their units
 _MAX_GROWN = 10_000  # rows that shape a tree; finer leaves cost time and no longer change the costs
@@ -46,7 +43,7 @@ class TreeModel:
         label = np.eye(int(labels.max()) + 1)[labels][:, 1:]
         linear = _linear_predictions(block, np.column_stack([predictors, label]), labels, count)
         columns = np.column_stack([predictors, label, linear])
-        design = tree_design(columns, tree_units(own_units(columns)))
+        design = tree_design(columns, own_units(columns))
         tree = grown_tree(design[block.present], block.scaled, count, self.min_leaf, rng)
         donors = np.repeat(np.arange(len(count)), count)
         leaves = [tree.tree_.apply(design[rows]) for rows in (block.present[donors], block.absent)]
@@ -69,18 +66,14 @@ def _linear_predictions(block: Block, columns: Floats, labels: Ints, count: Ints
     return out
 
 
-def tree_units(units: Ints) -> Ints:
-    """Exponents of powers of two to divide columns of these units by, 0 for columns of usual size.
+def tree_design(columns: Floats, units: Ints) -> Singles:
+    """Columns in single precision, very small and very large ones divided by the powers of two of their ``units``.
 
     Trees calculate in single precision and see no difference below 1e-7: very large columns would overflow, and very small
     ones would be constant for them.
     """
-    return np.where((units < _USUAL[0]) | (units > _USUAL[1]), units, 0)
-
-
-def tree_design(columns: Floats, units: Ints) -> Singles:
-    """Columns in these units and in single precision, as trees want them."""
-    return np.ldexp(columns, -units).astype(np.float32) if units.any() else columns.astype(np.float32)
+    unusual = np.where((units < _USUAL[0]) | (units > _USUAL[1]), units, 0)
+    return np.ldexp(columns, -unusual).astype(np.float32) if unusual.any() else columns.astype(np.float32)
 
 
 def grown_tree(
@@ -95,7 +88,7 @@ def grown_tree(
     grown = sample if len(sample) <= _MAX_GROWN else rng.choice(sample, _MAX_GROWN, replace=False)
     tree = DecisionTreeRegressor(min_samples_leaf=min_leaf, random_state=int(rng.integers(2**31)))
     with config_context(skip_parameter_validation=True):
-        tree.fit(design[grown], scaled[grown], sample_weight=count[grown].astype(float), check_input=False)
+        tree.fit(design[grown], scaled[grown], sample_weight=count[grown], check_input=False)
     return tree
 
 

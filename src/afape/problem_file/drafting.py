@@ -243,7 +243,7 @@ def _written(draft: _Draft, frame: pd.DataFrame, name: str) -> str:
 def _cost_hint(classes: list[Any]) -> list[str]:
     if len(classes) > _MANY_CLASSES:
         return [
-            f"# EDIT: the label has {len(classes)} values, and each is a class of its own. Is it a number? Then cut it first."
+            f"# EDIT: the label has {len(classes)} values, each a class of its own. Is it a number? Then form classes first."
         ]
     if len(classes) != 2:
         return []
