@@ -81,8 +81,8 @@ def grown_tree(
 ) -> DecisionTreeRegressor:
     """A tree that predicts all columns at once from a design in single precision, rows counted ``count`` times.
 
-    Hundreds of small trees are grown for one policy. The columns were checked when the records were read, and checks of
-    every tree would take a third of the time.
+    Hundreds of small trees are grown for one policy; the columns were checked when the records were read, and are not
+    checked again for every tree.
     """
     sample = np.flatnonzero(count)
     grown = sample if len(sample) <= _MAX_GROWN else rng.choice(sample, _MAX_GROWN, replace=False)
