@@ -4,6 +4,7 @@ import json
 import pickle
 import re
 import warnings
+from dataclasses import replace
 from html.parser import HTMLParser
 
 import numpy as np
@@ -12,6 +13,7 @@ from report_records import EVIL, bounded_comparison, records
 
 import afape
 from afape.report import summarize, write_report
+from afape.report.summary import _naive
 from afape.report.words import number
 
 
@@ -62,6 +64,15 @@ def test_the_summary_says_what_the_results_say(comparison):
     assert content["assumption"]["check"]["tests"]
     assert {g["group"]: g["free"] for g in content["data"]["groups"]} == {"age": True, "cbc": False, "lactate": False}
     assert sum(p["share"] for p in content["data"]["patterns"]) == pytest.approx(1)
+
+
+def test_rounding_is_no_difference(comparison, monkeypatch):
+    blocked = comparison["everything"]["blocking"]["total"]
+    near = replace(blocked, value=float(np.nextafter(blocked.value, np.inf)))
+    monkeypatch.setattr("afape.report.summary.own_estimate", lambda *arguments: near)
+    lines = {(n["policy"], n["estimator"]): n for n in _naive(comparison, "eff-semi")}
+    assert (lines["everything", "blocking"]["difference"], lines["everything", "blocking"]["relative"]) == (0, 0)
+    assert lines["everything", "cc"]["difference"] != 0
 
 
 def test_shares_of_runs_sum_to_one(comparison):

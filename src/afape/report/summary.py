@@ -160,8 +160,10 @@ def _naive(found: Comparison, estimator: str) -> list[dict[str, Any]]:
                 low, high = best.interval(found.confidence)
                 line["outside"] = bool(value < low or value > high) if np.isfinite(low) else None
             if best is not None and not isinstance(best, Bounds):
-                line["difference"] = value - best.value
-                line["relative"] = (value - best.value) / best.value if best.value else None
+                same = np.isclose(value, best.value, rtol=1e-12, atol=0)  # where nothing is acquired, but for rounding
+                off = 0.0 if same else value - best.value
+                line["difference"] = off
+                line["relative"] = off / best.value if best.value else None
             lines.append(line)
     return lines
 
