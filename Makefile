@@ -51,16 +51,16 @@ bench: $(VENV)/.test
 	$(BIN)/python benchmarks/parts.py
 
 study: $(VENV)/.test
-	$(BIN)/afape study coverage --jobs $(JOBS)
-	$(BIN)/afape study mnar --jobs $(JOBS)
-	$(BIN)/afape study bootstrap --draws 400 --jobs $(JOBS)
-	$(BIN)/afape study correction --jobs $(JOBS)
-	$(BIN)/afape study robustness --draws 40 --jobs $(JOBS)
-	$(BIN)/afape study values --draws 60 --jobs $(JOBS)
-	$(BIN)/afape study outcomes --jobs $(JOBS)
-	$(BIN)/afape study efficiency --jobs $(JOBS)
+	$(BIN)/python -m studies coverage --jobs $(JOBS)
+	$(BIN)/python -m studies mnar --jobs $(JOBS)
+	$(BIN)/python -m studies bootstrap --draws 400 --jobs $(JOBS)
+	$(BIN)/python -m studies correction --jobs $(JOBS)
+	$(BIN)/python -m studies robustness --draws 40 --jobs $(JOBS)
+	$(BIN)/python -m studies values --draws 60 --jobs $(JOBS)
+	$(BIN)/python -m studies outcomes --jobs $(JOBS)
+	$(BIN)/python -m studies efficiency --jobs $(JOBS)
 
-# The paper's experiments, some 40 minutes on two cores.
+# The paper's experiments, about 40 minutes on two cores.
 paper: $(VENV)/.test
 	$(BIN)/afape reproduce all --jobs $(JOBS) --out studies/paper
 

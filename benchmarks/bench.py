@@ -1,6 +1,6 @@
-"""How much afape adds to the bare policy and classifier calls, and how it grows with the rows.
+"""Time of an evaluation relative to the calls of policy and classifier, and its growth with the number of rows.
 
-Run by ``make bench``. Ratios are the point; seconds depend on the machine.
+``make bench`` runs it. Compare ratios; seconds depend on the machine.
 """
 
 from __future__ import annotations
@@ -16,17 +16,18 @@ import numpy as np
 
 import afape
 from afape.agents.policy import bind
+from afape.benchmark.synthetic import synthetic_mar
 from afape.classifiers import column_means
-from afape.experiments import synthetic_mar
-from afape.nuisance.propensity import ChainPropensity
-from afape.plan import assign_folds
-from afape.walk import Ground, walk
+from afape.propensity.chain import ChainPropensity
+from afape.run.plan import assign_folds
+from afape.walk.ground import Ground
+from afape.walk.walker import walk
 
 ALL_BUT_MI = ["imp-mean", "blocking", "cc", "ipw-miss", "ipw-semi", "dm-semi", "drl-semi"]
 
 
 def states_of(ground):
-    """The batches of states that an evaluation asks about: values, acquired sets, and which need a prediction."""
+    """Batches of states of an evaluation: values, acquired sets, and which states need a prediction."""
     batches = []
     for table in walk(ground):
         for depth in range(table.n_depths):
@@ -38,7 +39,7 @@ def states_of(ground):
 
 
 def floor(data, policy, classifier, batches):
-    """Seconds for the bare calls on those states."""
+    """Seconds of the calls on these states."""
     began = time.perf_counter()
     for seen, acquired, stops in batches:
         policy.probabilities(seen, acquired)
@@ -48,9 +49,9 @@ def floor(data, policy, classifier, batches):
 
 
 def overhead(n_rows, repeats=3):
-    """Whole evaluations over bare calls on the same states."""
-    experiment = synthetic_mar(int(n_rows / 0.8))
-    classifier, data, _ = experiment.parts()
+    """Time of whole evaluations divided by the time of the calls on the same states."""
+    problem = synthetic_mar(int(n_rows / 0.8))
+    classifier, data, _ = problem.prepare()
     print(f"\nOverhead at {len(data):,} rows, random forest of 50 trees (whole evaluation / bare calls):")
     for p in (0.1, 0.5, 0.9):
         policy = bind(afape.RandomSubset(p), data.problem)
@@ -68,7 +69,7 @@ def overhead(n_rows, repeats=3):
             for _ in range(repeats):
                 bare.append(floor(data, policy, classifier, batches))
                 began = time.perf_counter()
-                afape.evaluate(data, policy, classifier, missingness=experiment.missingness, estimators=estimators)
+                afape.evaluate(data, policy, classifier, missingness=problem.missingness, estimators=estimators)
                 whole.append(time.perf_counter() - began)
             states = sum(len(b[0]) for b in batches)
             print(
@@ -78,9 +79,9 @@ def overhead(n_rows, repeats=3):
 
 
 def bootstrap(n_rows, n_replicates=40):
-    """Refitting replicates of ipw-semi over fits of its propensity."""
-    experiment = synthetic_mar(int(n_rows / 0.8))
-    classifier, data, _ = experiment.parts()
+    """Time of refitting replicates of ipw-semi divided by the time of a propensity fit."""
+    problem = synthetic_mar(int(n_rows / 0.8))
+    classifier, data, _ = problem.prepare()
     policy = afape.RandomSubset(0.5)
     bound = bind(policy, data.problem)
     began = time.perf_counter()
@@ -88,11 +89,11 @@ def bootstrap(n_rows, n_replicates=40):
         pass
     walked = time.perf_counter() - began
     fold = assign_folds(len(data), 5, None, np.random.default_rng(0))
-    given = experiment.missingness.conditioning(data, np.ones(3, dtype=bool))
+    given = problem.missingness.conditioning(data, np.ones(3, dtype=bool))
     fits = []
     for _ in range(5):
         began = time.perf_counter()
-        chain = ChainPropensity(data, given, fold)
+        chain = ChainPropensity(data, given, fold, afape.LearnedPropensity(form="linear"))
         for required in ([False, True, False], [False, False, True], [False, True, True]):
             for key in chain.chain(np.array(required)):
                 chain.factor(key)
@@ -101,9 +102,7 @@ def bootstrap(n_rows, n_replicates=40):
     seconds = []
     for b in (0, n_replicates):
         began = time.perf_counter()
-        afape.evaluate(
-            data, policy, classifier, missingness=experiment.missingness, estimators=["ipw-semi"], bootstrap=b
-        )
+        afape.evaluate(data, policy, classifier, missingness=problem.missingness, estimators=["ipw-semi"], bootstrap=b)
         seconds.append(time.perf_counter() - began)
     whole = seconds[0] + 200 / n_replicates * (seconds[1] - seconds[0])
     print(f"\nBootstrap at {len(data):,} rows: 200 refitting replicates of ipw-semi take {whole:.1f} s,")
@@ -111,18 +110,18 @@ def bootstrap(n_rows, n_replicates=40):
 
 
 class CheapClassifier:
-    """Costs next to nothing, so that what is measured is afape's own."""
+    """Takes almost no time, so the measured time is that of afape."""
 
     def predict(self, values, acquired):
         return (np.nan_to_num(values).sum(axis=1) > 0).astype(int)
 
 
 def one_size(n_rows):
-    """Seconds and peak memory of one evaluation, in a process of its own."""
-    experiment = synthetic_mar(n_rows)
-    data = experiment.mechanism.hide(experiment.complete)
+    """Print seconds and peak memory of one evaluation in this process."""
+    problem = synthetic_mar(n_rows)
+    data = problem.mechanism.hide(problem.complete)
     held = data.values.nbytes + data.recorded.nbytes + data.labels.nbytes
-    arguments = {"missingness": experiment.missingness, "estimators": ["ipw-semi"]}
+    arguments = {"missingness": problem.missingness, "estimators": ["ipw-semi"]}
     began = time.perf_counter()
     afape.evaluate(data, afape.RandomSubset(0.5), CheapClassifier(), **arguments)
     seconds = time.perf_counter() - began
@@ -133,7 +132,7 @@ def one_size(n_rows):
 
 
 def growth(sizes):
-    print("\nGrowth (ipw-semi, Random 50 %, a classifier that costs nothing):")
+    print("\nGrowth (ipw-semi, Random 50 %, a classifier that takes no time):")
     print(f"  {'rows':>9} {'µs / row':>9} {'peak MB':>9} {'bytes / row':>12} {'data MB':>8}")
     for n in sizes:
         out = subprocess.run(

@@ -1,8 +1,8 @@
-"""What the parts of the costs add to an evaluation: time and peak memory beside another version of the package.
+"""Time and peak memory of evaluations, compared with another version of the package.
 
-``python benchmarks/parts.py --base path/to/other/src`` runs the same evaluations with both, each in a process of its own: ten
-groups, three classes, a policy that decides by values and one that draws sets at random. Without ``--base`` it prints
-seconds and peaks of this version alone. Ratios are the point; they should stay below 1.3 for time and 1.5 for memory.
+``python benchmarks/parts.py --base path/to/other/src`` runs the same evaluations with both versions, each in its own process:
+ten groups, three classes, a policy that decides by values and one that draws sets at random. Without ``--base`` it prints
+seconds and peak memory of this version. Ratios should stay below 1.3 for time and 1.5 for memory.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ CASES = ("rule", "random")
 
 
 def records(n_rows, seed=0):
-    """Ten groups of one column, nine of them costly, three classes; recording depends on the first."""
+    """Ten groups of one column, nine of them with a price, three classes; recording depends on the first."""
     import numpy as np
     import pandas as pd
 
@@ -44,7 +44,7 @@ def records(n_rows, seed=0):
 
 
 def rule(values, acquired):
-    """Acquire x1 and x2, then two or three more, depending on what was seen."""
+    """Acquire x1 and x2, then one or two more, depending on the values."""
     import numpy as np
 
     known = np.nan_to_num(values)
@@ -67,12 +67,12 @@ def one(case, n_rows):
 
     import afape
 
-    warnings.simplefilter("ignore", afape.AfapeWarning)  # of weights and balance; here only time and memory count
+    warnings.simplefilter("ignore", afape.warnings.AfapeWarning)  # of weights and balance, which do not matter here
     data = records(n_rows)
     classifier = afape.ImputedClassifier(LogisticRegression()).fit(records(2000, seed=1))
     policy = afape.DecisionRule(rule) if case == "rule" else afape.RandomSubset(0.3)
     options = {"missingness": afape.MAR(given=["x0"])}
-    if case == "random":  # hundreds of sets: imputing for each takes long and says nothing about parts
+    if case == "random":  # hundreds of sets: imputation takes long
         options["estimators"] = ["blocking", "cc", "ipw-semi", "dm-semi", "drl-semi"]
     seconds = []
     for _ in range(3):

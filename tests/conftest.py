@@ -2,7 +2,7 @@
 
 import pytest
 
-from afape.experiments import synthetic_mar
+from afape.benchmark.synthetic import synthetic_mar
 
 
 @pytest.fixture(scope="session")
@@ -14,4 +14,4 @@ def experiment():
 @pytest.fixture(scope="session")
 def parts(experiment):
     """Trained classifier, records with gaps, and the same rows complete."""
-    return experiment.parts()
+    return experiment.prepare()

@@ -6,13 +6,14 @@ from numpy.testing import assert_allclose
 from worlds import Zero
 
 import afape
-from afape.experiments import synthetic_mar, synthetic_policies
+from afape.benchmark.synthetic import synthetic_mar, synthetic_policies
+from afape.estimators.differences import paired_differences
 
 
 @pytest.fixture(scope="module")
 def comparison():
     experiment = synthetic_mar(8000)
-    classifier, data, _ = experiment.parts()
+    classifier, data, _ = experiment.prepare()
     return afape.compare(data, synthetic_policies(), classifier, missingness=experiment.missingness), (
         experiment, classifier, data,
     )  # fmt: skip
@@ -55,28 +56,19 @@ def test_ranking_has_its_uncertainty(comparison):
 
 def test_simultaneous_intervals_cover_jointly():
     """With equal truths, all differences contain 0 in about 95 % of the draws."""
-    from afape.comparison import Comparison
-    from afape.diagnostics import Support
-    from afape.estimators import Estimate, Outcome
-    from afape.result import Evaluation
-
     rng = np.random.default_rng(0)
     hits = 0
     for _ in range(200):
         noise = rng.normal(size=(3, 300)) + rng.normal(size=300)
-        support = Support(None, 0.0, None, 300, 0)
-        outcomes = [Outcome({"total": Estimate(x.mean(), x - x.mean(), rows="r")}) for x in noise]
-        evaluations = {
-            f"p{k}": Evaluation({"e": outcome}, support, "", "", "", 0.95) for k, outcome in enumerate(outcomes)
-        }
-        table = Comparison(evaluations, 0.95).differences("e")
+        estimates = {f"p{k}": afape.Estimate(x.mean(), x - x.mean(), rows="r") for k, x in enumerate(noise)}
+        table = paired_differences(estimates, 0.95)
         hits += bool(((table["lower"] <= 0) & (table["upper"] >= 0)).all())
     assert abs(hits / 200 - 0.95) < 4 * np.sqrt(0.95 * 0.05 / 200)
 
 
 def test_estimators_without_errors_ask_for_replicates(comparison):
     found, (experiment, classifier, data) = comparison
-    with pytest.raises(ValueError, match="call compare with bootstrap"):
+    with pytest.raises(ValueError, match="Call compare with bootstrap"):
         found.differences("dm-semi")
     policies = {k: v for k, v in synthetic_policies().items() if k != "Random 90 %"}
     more = afape.compare(
@@ -130,8 +122,8 @@ def test_costs_that_are_known_exactly_do_not_widen_the_others(comparison):
     assert 1.9 < critical < 2.1  # one uncertain cost in all the pairs
 
 
-@pytest.mark.filterwarnings("ignore::afape.ValueFallbackWarning")
-@pytest.mark.filterwarnings("ignore::afape.NormalizerWarning")
+@pytest.mark.filterwarnings("ignore::afape.warnings.ValueFallbackWarning")
+@pytest.mark.filterwarnings("ignore::afape.warnings.NormalizerWarning")
 def test_policies_without_an_answer_are_left_out():
     import pandas as pd
 
@@ -142,7 +134,7 @@ def test_policies_without_an_answer_are_left_out():
     problem = afape.Problem({n: [n] for n in "abc"}, {"b": 1.0, "c": 1.0}, "y", 1.0)
 
     policies = {"none": afape.AcquireNone(), "b": afape.FixedOrder(["b"]), "all": afape.AcquireAll()}
-    with pytest.warns(afape.SupportWarning):
+    with pytest.warns(afape.warnings.SupportWarning):
         found = afape.compare(
             afape.Retrospective(frame, problem),
             policies,
@@ -156,7 +148,7 @@ def test_policies_without_an_answer_are_left_out():
 
 def test_a_near_duplicate_does_not_widen_the_other_differences():
     """Two policies that differ in very few rows have a difference of few degrees of freedom, but only they do."""
-    classifier, data, _ = synthetic_mar(4000).parts()
+    classifier, data, _ = synthetic_mar(4000).prepare()
     extreme = np.sort(data.values[:, 0])[-3]
 
     def nearly_none(values, acquired):

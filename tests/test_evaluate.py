@@ -11,7 +11,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 from sklearn.naive_bayes import GaussianNB
 
 import afape
-from afape.estimators import METHODS
+from afape.estimators.catalogue import METHODS
 
 
 def run(parts, policy=None, **options):
@@ -37,7 +37,7 @@ def test_table_and_items_agree(parts):
 def test_known_beside_learned(experiment, parts):
     known = experiment.mechanism.propensity(parts[1])
     both = run(parts, propensity=[None, known])
-    assert {"ipw-semi", "ipw-semi-gt", "ipw-miss-gt"} <= set(both.outcomes)
+    assert {"ipw-semi", "ipw-semi-gt", "ipw-miss-gt"} <= set(both.answers)
     assert both["ipw-semi-gt"]["total"].value == run(parts, propensity=known)["ipw-semi"]["total"].value
     assert both["ipw-semi"]["total"].value == run(parts)["ipw-semi"]["total"].value
     assert both.table.set_index("estimator").loc["ipw-semi", "error_method"].unique().tolist() == ["stacked"]
@@ -72,7 +72,7 @@ def test_paired_difference_of_policies(parts):
     assert difference.std_error < 0.5 * np.hypot(a.std_error, b.std_error)
 
 
-@pytest.mark.filterwarnings("ignore::afape.SeenRowsWarning")
+@pytest.mark.filterwarnings("ignore::afape.warnings.SeenRowsWarning")
 def test_clusters_reach_the_standard_error(experiment):
     complete = experiment.complete
     frame = pd.DataFrame(complete.values, columns=complete.columns).assign(Y=complete.labels)
@@ -123,12 +123,14 @@ def test_support_names_what_the_policy_wants(parts):
     assert sets.loc["x1 + x2", "rows_recorded"] == data.complete.sum()
 
 
-@pytest.mark.filterwarnings("ignore::afape.NormalizerWarning")
-@pytest.mark.filterwarnings("ignore::afape.AssumptionWarning", "ignore::afape.BalanceWarning")
+@pytest.mark.filterwarnings("ignore::afape.warnings.NormalizerWarning")
+@pytest.mark.filterwarnings("ignore::afape.warnings.AssumptionWarning", "ignore::afape.warnings.BalanceWarning")
 def test_wanting_what_nobody_recorded_is_said_loudly(parts):
     classifier, data, _ = parts
     either = data.hide(np.column_stack([np.ones(len(data)), data.labels == 0, data.labels == 1]).astype(bool))
-    with pytest.warns(afape.SupportWarning, match="25 % of the policy's runs want a set of groups that no row"):
+    with pytest.warns(
+        afape.warnings.SupportWarning, match="25 % of the policy's runs want a set of groups that is not recorded"
+    ):
         result = afape.evaluate(
             either, afape.RandomSubset(0.5), classifier, missingness=afape.MCAR(), estimators=["ipw-semi"]
         )

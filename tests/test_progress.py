@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 import afape
-from afape.progress import bar_html, told_by
+from afape._progress import bar_html, reporter
 
 
 @pytest.fixture
@@ -45,24 +45,24 @@ def test_a_function_is_told(experiment, parts):
 
 
 def test_a_notebook_shows_a_bar_and_removes_it(notebook):
-    with told_by(True) as tell:
+    with reporter(True) as tell:
         tell(1, 4)
     assert 'value="0.2500"' in notebook[0]
     assert notebook[-1] == ""
 
 
 def test_short_work_shows_none(notebook):
-    with told_by(None) as tell:
+    with reporter(None) as tell:
         tell(1, 4)
     assert notebook == []
-    with told_by(False) as tell:
+    with reporter(False) as tell:
         assert tell is None
 
 
 def test_without_a_notebook_nothing_is_shown(capfd):
-    with told_by(None) as tell:
+    with reporter(None) as tell:
         assert tell is None
-    with told_by(True) as tell:
+    with reporter(True) as tell:
         tell(1, 2)
     assert capfd.readouterr().err.strip() == ""  # no terminal
 

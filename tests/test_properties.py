@@ -11,7 +11,7 @@ from worlds import World
 import afape
 
 # Small samples of arbitrary worlds clip, wobble and lack sets; that is what the warnings are for.
-pytestmark = pytest.mark.filterwarnings("ignore::afape.AfapeWarning")
+pytestmark = pytest.mark.filterwarnings("ignore::afape.warnings.AfapeWarning")
 quick = settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 
 worlds = st.builds(
@@ -44,7 +44,7 @@ def run(world, data, known=True, **options):
 def values_of(result):
     return {
         (name, target): (e.value, e.std_error)
-        for name in result.outcomes
+        for name in result.answers
         if name in result
         for target, e in result[name].items()
     }
@@ -135,7 +135,7 @@ def test_scaling_costs_scales_estimates(world, factor, known):
 def test_influence_has_mean_zero_and_total_is_the_sum(world, known, normalize):
     names = [*WEIGHTED, "drl-semi"]
     result = run(world, world.draw(150, 0), known, normalize=normalize, estimators=names)
-    for name in result.outcomes:
+    for name in result.answers:
         if name not in result:
             continue
         parts = result[name]

@@ -10,8 +10,8 @@ import pandas as pd
 import pytest
 
 import afape
-from afape import notices
-from afape.experiments import synthetic_mar
+from afape import warnings as notices
+from afape.benchmark.synthetic import synthetic_mar
 
 HERE = Path(__file__).name
 
@@ -19,7 +19,7 @@ HERE = Path(__file__).name
 @pytest.fixture(scope="module")
 def parts():
     experiment = synthetic_mar(1500)
-    return (*experiment.parts(), experiment)
+    return (*experiment.prepare(), experiment)
 
 
 def partial_group():
@@ -29,7 +29,7 @@ def partial_group():
 
 
 def test_partial_group():
-    with pytest.warns(afape.PartialGroupWarning) as caught:
+    with pytest.warns(afape.warnings.PartialGroupWarning) as caught:
         partial_group()
     assert [Path(w.filename).name for w in caught] == [HERE]
 
@@ -63,16 +63,16 @@ def test_support(name):
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         CALLS[name](data)
-    assert any(w.category is afape.SupportWarning for w in caught)
-    assert {Path(w.filename).name for w in caught if issubclass(w.category, afape.AfapeWarning)} == {HERE}
+    assert any(w.category is afape.warnings.SupportWarning for w in caught)
+    assert {Path(w.filename).name for w in caught if issubclass(w.category, afape.warnings.AfapeWarning)} == {HERE}
 
 
 def test_rows_seen_in_training(parts):
     _, data, _, experiment = parts
     classifier = afape.ImputedClassifier(random_state=0).fit(data)
-    with pytest.warns(afape.SeenRowsWarning) as caught:
+    with pytest.warns(afape.warnings.SeenRowsWarning) as caught:
         afape.evaluate(data, afape.AcquireNone(), classifier, missingness=experiment.missingness, estimators=["cc"])
-    with pytest.warns(afape.SeenRowsWarning) as truth:
+    with pytest.warns(afape.warnings.SeenRowsWarning) as truth:
         afape.true_cost(data.take(data.complete), afape.AcquireNone(), classifier)
     assert {Path(w.filename).name for w in (*caught, *truth)} == {HERE}
 
@@ -82,7 +82,7 @@ def test_one_function_warns_for_the_whole_package():
     elsewhere = [
         file.name
         for file in package.rglob("*.py")
-        if re.search(r"warnings\.warn\(|stacklevel", file.read_text()) and file.name != "notices.py"
+        if re.search(r"warnings\.warn\(|stacklevel", file.read_text()) and file.name != "warnings.py"
     ]
     assert not elsewhere
-    assert issubclass(afape.SupportWarning, notices.AfapeWarning)
+    assert issubclass(afape.warnings.SupportWarning, notices.AfapeWarning)

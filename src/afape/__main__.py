@@ -1,6 +1,6 @@
 """``python -m afape``, the same as the command ``afape``."""
 
-from .cli import main
+from .commands.main import main
 
 if __name__ == "__main__":
     main()

@@ -1,21 +1,22 @@
-"""check_support() and check_missingness(): what records say of a policy and of an assumption, before anything is estimated."""
+"""check_support() and check_missingness(): checks of a policy and of an assumption against the records."""
 
 from __future__ import annotations
 
 from typing import Any
 
+from ._arguments import check_confidence
 from .agents.policy import Policy, bind
-from .arguments import check_confidence
-from .data import Retrospective
-from .diagnostics.implications import MissingnessCheck, advice_from, check_implications, implications
-from .diagnostics.sums import support_of
-from .diagnostics.support import Support
-from .missingness import MAR, MCAR, MNAR
-from .notices import HeavyWeightsWarning, SupportWarning, warn
-from .plan import Options, Silent, make_plan
-from .run import bind_propensities, views_of, walk_policies
-from .support import SupportThresholds
-from .walk import WalkOptions
+from .data.retrospective import Retrospective
+from .missingness.assumptions import MAR, MCAR, MNAR
+from .run.fit import bind_propensities, views_of
+from .run.options import Options
+from .run.plan import Silent, make_plan
+from .run.walk import walk_policies
+from .support.implications import MissingnessCheck, advice_from, check_implications, implications
+from .support.support import Support, support_of
+from .support.thresholds import SupportThresholds
+from .walk.walker import WalkOptions
+from .warnings import HeavyWeightsWarning, SupportWarning, warn
 
 __all__ = ["check_missingness", "check_support"]
 
@@ -32,11 +33,12 @@ def check_support(
     n_jobs: int | None = None,
     walk: WalkOptions | None = None,
 ) -> Support:
-    """Check whether the records support a policy; `evaluate` does the same.
+    """Check if the records support a policy; `evaluate` runs this check too.
 
-    Weighting and learning represent runs that nobody recorded by rows like them. Where there are none, no estimator
-    can help. For every set of groups that the policy wants, the records are searched, without a model, for regions of
-    what missingness depends on in which the set is not recorded.
+    Estimators represent runs of the policy by recorded rows that are like them. If there are no such rows, no estimator
+    can help. For every set of groups that the policy wants, the records are searched, without a model, for regions in
+    which the set is not recorded. Regions are intervals, boxes or sides of slanted lines in the columns that missingness
+    depends on.
 
     Parameters
     ----------
@@ -45,9 +47,9 @@ def check_support(
     policy
         Anything with ``probabilities(values, acquired)``.
     missingness : MCAR, MAR or MNAR
-        What is assumed about why values are missing.
+        Assumption about why values are missing.
     propensity : optional
-        As in `evaluate`, but one only. A `KnownPropensity` says itself what is unsupported.
+        As in `evaluate`, but only one. With a `KnownPropensity`, a set is unsupported if its known propensity is too small.
     thresholds : SupportThresholds, optional
         When to warn.
     n_folds, random_state, n_jobs, walk
@@ -56,7 +58,7 @@ def check_support(
     Returns
     -------
     Support
-        Its ``warnings`` are also given as `SupportWarning`, and where a few rows carry it, as `HeavyWeightsWarning`.
+        Its ``warnings`` are also issued as `SupportWarning`, and those in ``heavy`` as `HeavyWeightsWarning`.
     """
     if isinstance(propensity, list | tuple):
         raise TypeError("'propensity' must be one propensity here, not a list; call check_support once for each.")
@@ -80,30 +82,31 @@ def check_support(
 
 
 def check_missingness(data: Retrospective, missingness: MCAR | MAR | MNAR, *, level: float = 0.05) -> MissingnessCheck:
-    r"""Test what an assumption implies for the records; `evaluate` tests the part about the label.
+    r"""Test the implications of an assumption for the records; `evaluate` tests those about the label.
 
-    Missing at random given X_o says that :math:`R_a` is independent of Y and of everything else that is always
-    recorded given X_o, and of :math:`X_b` given X_o among rows that have b. A graph says so of every pair that it separates in
-    rows that have both recorded. Each implication gets a score test of a logistic regression with the column added
-    (robust variance, by cluster where rows belong together); what is given may act by curves and products of pairs.
+    Missing at random given X_o implies that :math:`R_a` is independent, given X_o, of Y and of all other columns that are
+    always recorded, and of :math:`X_b` among rows that have b. A graph implies this for every pair that it separates
+    in rows that have both recorded. Each implication is tested by a score test of a logistic regression with the
+    column added (robust variance, by cluster if rows belong together). The given columns may act by curves and products
+    of pairs.
 
     Parameters
     ----------
     data : Retrospective
         Records.
     missingness : MCAR, MAR or MNAR
-        What is assumed about why values are missing.
+        Assumption about why values are missing.
     level : float
-        Level at which implications are rejected, adjusted for their number.
+        Level of the tests, after adjustment for their number.
 
     Returns
     -------
     MissingnessCheck
-        Tests, what is rejected in words, and what follows. Records can contradict an assumption, but never prove it: of
-        what nobody recorded they say nothing.
+        Tests, sentences about rejected implications, and advice. Records can contradict an assumption, but never prove
+        it: they say nothing about values that were not recorded.
     """
     check_confidence(level, "level")
-    make_plan(data, Silent(), missingness, Options())  # refuses what does not fit
+    make_plan(data, Silent(), missingness, Options())  # raises an error if the arguments do not fit
     table = check_implications(data, implications(missingness.graph_on(data)))
     advice = advice_from(missingness, data, table[table["p_adjusted"] < level])
     return MissingnessCheck(repr(missingness), table, level, advice)

@@ -7,8 +7,11 @@ import pandas as pd
 from sklearn.linear_model import LogisticRegression
 
 import afape
-from afape.agents import ClusterAgent, CostSensitiveNaiveBayes, CostSensitiveTree, ValueOfInformation
-from afape.experiments.synthetic import synthetic_mar
+from afape.agents.clusters import ClusterAgent
+from afape.agents.cost_tree import CostSensitiveTree
+from afape.agents.naive_bayes import CostSensitiveNaiveBayes
+from afape.agents.value_of_information import ValueOfInformation
+from afape.benchmark.synthetic import synthetic_mar
 
 CLASSICS = [CostSensitiveTree, CostSensitiveNaiveBayes, ClusterAgent, ValueOfInformation]
 

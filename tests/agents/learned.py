@@ -7,9 +7,14 @@ from functools import cache
 import numpy as np
 import pandas as pd
 
-from afape.agents import DQN, CwCF, FittedQ, JointDQN, Training
-from afape.data import Problem, Retrospective
-from afape.experiments import synthetic_mar
+from afape.agents.cwcf import CwCF
+from afape.agents.dqn import DQN
+from afape.agents.fitted_q import FittedQ
+from afape.agents.joint_dqn import JointDQN
+from afape.agents.settings import Training
+from afape.benchmark.synthetic import synthetic_mar
+from afape.data.problem import Problem
+from afape.data.retrospective import Retrospective
 
 SHORT = {"learning_rate": 1e-3, "n_rounds": 15, "n_steps": 250}
 TINY = {"n_rounds": 2, "n_steps": 5, "n_episodes": 64, "batch_size": 32}
@@ -20,7 +25,7 @@ KINDS = {"DQN": DQN, "CwCF": CwCF, "JointDQN": JointDQN, "FittedQ": FittedQ}
 @cache
 def halves():
     """Classifier, records to train on, the same rows complete, other rows complete: neither agents nor classifier saw these."""
-    classifier, gaps, complete = synthetic_mar().parts()
+    classifier, gaps, complete = synthetic_mar().prepare()
     return classifier, gaps.split([0.5, 0.5])[0], *complete.split([0.5, 0.5])
 
 

@@ -9,7 +9,8 @@ from classics import Knower, telling_world
 from numpy.testing import assert_array_equal
 
 import afape
-from afape.agents import StepBudget, classifier_from_afabench, from_afabench
+from afape.agents.afabench import classifier_from_afabench, from_afabench
+from afape.agents.builtin import StepBudget
 
 
 class Method:
@@ -122,10 +123,10 @@ def test_selections_can_be_mapped_to_groups():
     assert_array_equal(ask(third, selections=["a", "c", "b"]).argmax(axis=1), 1)
     assert_array_equal(ask(third, selections=[0, 2, 1, 1]).argmax(axis=1), 1)
     with pytest.raises(
-        ValueError, match=r"'selections' must name groups, but 'd' is none. The groups are \['a', 'b', 'c'\]"
+        ValueError, match=r"'selections' must name groups, but 'd' is not a group. The groups are \['a', 'b', 'c'\]"
     ):
         ask(third, selections=["a", "b", "d"])
-    with pytest.raises(ValueError, match=r"'selections' must name groups, but 3 is none"):
+    with pytest.raises(ValueError, match=r"'selections' must name groups, but 3 is not a group"):
         ask(third, selections=[0, 1, 3])
 
 
@@ -142,7 +143,10 @@ def test_selections_can_be_mapped_to_groups():
             r"whole numbers of shape \(batch, 1\), here \(40, 1\), but returned int64 of shape \(40,\)",
         ),
         (lambda n: torch.ones(n, 1), "whole numbers of shape .* but returned float32"),
-        (lambda n: torch.full((n, 1), 1), "must not select what is acquired, but selects 'a' again in 40 of 40 states"),
+        (
+            lambda n: torch.full((n, 1), 1),
+            "must not select an acquired group, but selects 'a' again in 40 of 40 states",
+        ),
     ],
 )
 def test_refuses_answers_outside_the_protocol(answer, message):
@@ -158,7 +162,7 @@ def test_calls_that_disagree_are_told():
     rng = np.random.default_rng(0)
     drawing = Answering(lambda n: torch.as_tensor(rng.integers(0, 2, (n, 1)) * 2))
     with pytest.warns(
-        afape.StochasticMethodWarning, match=r"Answering with the same tensors disagree in .* n_draws=32"
+        afape.warnings.StochasticMethodWarning, match=r"Answering with the same tensors disagree in .* n_draws=32"
     ) as told:
         ask(drawing)
     assert len(told) == 1
@@ -167,7 +171,7 @@ def test_calls_that_disagree_are_told():
 
 def test_training_mode_is_named_as_a_reason():
     torch.manual_seed(0)
-    with pytest.warns(afape.StochasticMethodWarning, match=r"The method is in training mode; call eval\(\)"):
+    with pytest.warns(afape.warnings.StochasticMethodWarning, match=r"The method is in training mode; call eval\(\)"):
         ask(Network())
 
     class Holding(Answering):
@@ -175,7 +179,7 @@ def test_training_mode_is_named_as_a_reason():
             self.network = Network()
             super().__init__(lambda n: self.network.act(torch.zeros(n, 3), None))
 
-    with pytest.warns(afape.StochasticMethodWarning, match=r"Its 'network' is in training mode"):
+    with pytest.warns(afape.warnings.StochasticMethodWarning, match=r"Its 'network' is in training mode"):
         ask(Holding())
     with warnings.catch_warnings():
         warnings.simplefilter("error")

@@ -19,11 +19,12 @@ from learned import (
 from numpy.testing import assert_allclose, assert_array_equal
 
 import afape
-from afape.agents import DQN, Training
-from afape.agents.episodes import Records, Replay, Visits, run_episodes
-from afape.agents.greedy import epsilon_greedy
-from afape.agents.learning import Batch, Program, state_value
-from afape.agents.network import Layout, Network, initial_parameters, outputs
+from afape.agents.dqn import DQN
+from afape.agents.network import Network, NetworkShape, initial_parameters, outputs
+from afape.agents.policy import epsilon_greedy
+from afape.agents.q_learning import Batch, Program, state_value
+from afape.agents.replay import Records, Replay, Visits, run_episodes
+from afape.agents.settings import Training
 
 
 def test_default_training_comes_within_five_percent_of_the_best_cost_in_under_a_minute():
@@ -70,7 +71,7 @@ def test_blocked_targets_teach_an_agent_to_stop_where_the_best_one_goes_on(kind,
 def test_weights_undo_recording_that_depends_on_what_is_not_acquired(kind, weighted, expected):
     """Learned value of g1 against those worked out in `confounded`."""
     data = confounded()
-    weights = afape.training_weights(data, afape.MAR(given=["g0"])) if weighted else None
+    weights = afape.optimisation.training_weights(data, afape.MAR(given=["g0"])) if weighted else None
     agent = make(kind, KNOBS).fit(data, TellsByG1(), weights)
     assert_allclose(at_start(agent, data)[[1, 2]], [expected, 2.5], atol=0.25)
 
@@ -78,7 +79,7 @@ def test_weights_undo_recording_that_depends_on_what_is_not_acquired(kind, weigh
 @pytest.mark.parametrize("kind", ["DQN", "FittedQ"])
 def test_a_group_that_nobody_recorded_is_never_acquired(kind):
     data = only_together(600).hide(np.tile([True, True, False], (600, 1)))
-    with pytest.warns(afape.UnrecordedColumnWarning):
+    with pytest.warns(afape.warnings.UnrecordedColumnWarning):
         agent = make(kind, {**KNOBS, "n_rounds": 2}, epsilon=1.0).fit(data, OnlyTogether())
     p = agent.probabilities(np.full((1, 3), np.nan), np.zeros((1, 3), dtype=bool))
     assert_allclose(p, [[0, 0.5, 0, 0.5]])
@@ -94,9 +95,9 @@ def test_price_multiplier_scales_what_groups_cost():
 
 
 def program(**changes):
-    layout = Layout((0, 1, 2), 3, 1, (4,))
+    shape = NetworkShape((0, 1, 2), 3, 1, (4,))
     settings = {
-        "layout": layout,
+        "shape": shape,
         "acquirable": (False, True, True),
         "double": False,
         "blocked_targets": False,
@@ -107,9 +108,9 @@ def program(**changes):
     return Program(**{**settings, **changes})
 
 
-def constant(layout, out):
+def constant(shape, out):
     """Weights of a network whose outputs are these whatever the state."""
-    weights = {name: np.zeros_like(w) for name, w in initial_parameters(layout, np.random.default_rng(0)).items()}
+    weights = {name: np.zeros_like(w) for name, w in initial_parameters(shape, np.random.default_rng(0)).items()}
     return {**weights, "out_bias": np.asarray(out, dtype=float)}
 
 
@@ -131,8 +132,8 @@ def batch(recorded):
 )
 def test_the_target_takes_the_least_value_of_actions_not_yet_taken(changes, acquired, recorded, value):
     plan = program(**changes)
-    target = constant(plan.layout, [0.0, 5.0, 3.0, 7.0])  # g0 would be cheapest, but is free
-    weights = constant(plan.layout, [0.0, 1.0, 2.0, 3.0])
+    target = constant(plan.shape, [0.0, 5.0, 3.0, 7.0])  # g0 would be cheapest, but is free
+    weights = constant(plan.shape, [0.0, 1.0, 2.0, 3.0])
     found = state_value(plan, weights, target, batch(recorded), jnp.asarray([acquired], dtype=float))
     assert_allclose(found, [value])
 
@@ -147,7 +148,7 @@ def test_episodes_take_only_what_is_recorded_and_ask_the_classifier_once_per_ste
             assert_array_equal(np.isnan(values), ~acquired)
             return super().predict(values, acquired)
 
-    records = Records(data, Counts(), None)
+    records = Records.of(data, Counts(), None)
     seen = run_episodes(records, lambda v, a: np.tile([0.0, 0, 0, 1], (len(v), 1)), 2000, 0.2, np.random.default_rng(0))
     assert len(sizes) == 3  # free groups alone, one more, both more
     assert sum(sizes) == len(seen.row)
@@ -181,7 +182,7 @@ def test_weighted_visits_stand_for_all_rows():
         return np.tile([3.0, 2.0, 1.0, 9.0, 4.0], (len(v), 1))
 
     def means(weighted):
-        records = Records(data, None, weights if weighted else None)
+        records = Records.of(data, None, weights if weighted else None)
         seen = run_episodes(records, values, 60_000, 0.6, np.random.default_rng(1))
         alone = (seen.acquired == [False, True, False, True]).all(axis=1)
         both = (seen.acquired == [False, True, True, True]).all(axis=1)
@@ -198,7 +199,7 @@ def test_episodes_start_from_rows_with_every_free_group():
     data = only_together(100)
     keep = np.ones((100, 3), dtype=bool)
     keep[:60, 0] = False
-    records = Records(data.hide(keep), None, None)
+    records = Records.of(data.hide(keep), None, None)
     assert_array_equal(records.starts, np.arange(60, 100))
     seen = run_episodes(records, lambda v, a: np.zeros((len(v), 4)), 300, 1.0, np.random.default_rng(0))
     assert seen.row.min() >= 60
@@ -233,27 +234,29 @@ def test_epsilon_spreads_over_what_is_left():
     assert_allclose(epsilon_greedy(q, left, 0.0), [[0, 1, 0], [0, 1, 0]])
 
 
-LAYOUTS = [Layout((0, 1, 1, 2), 3, 2, (5, 4), dueling, sets) for dueling in (False, True) for sets in (False, True)]
+SHAPES = [
+    NetworkShape((0, 1, 1, 2), 3, 2, (5, 4), dueling, sets) for dueling in (False, True) for sets in (False, True)
+]
 
 
-@pytest.mark.parametrize("layout", LAYOUTS, ids=str)
-def test_numpy_and_jax_give_the_same_outputs(layout):
+@pytest.mark.parametrize("shape", SHAPES, ids=str)
+def test_numpy_and_jax_give_the_same_outputs(shape):
     rng = np.random.default_rng(0)
-    network = Network(layout, initial_parameters(layout, rng), rng.normal(size=4), rng.uniform(1, 2, size=4), 3.0)
+    network = Network(shape, initial_parameters(shape, rng), rng.normal(size=4), rng.uniform(1, 2, size=4), 3.0)
     acquired = rng.random((50, 3)) < 0.5
     values = rng.normal(size=(50, 4))
     x = network.inputs(values, acquired)
-    assert (x[~acquired[:, list(layout.column_group)]] == 0).all()
+    assert (x[~acquired[:, list(shape.column_group)]] == 0).all()
     compiled = outputs(
-        layout, {k: jnp.asarray(w) for k, w in network.weights.items()}, jnp.asarray(x), jnp.asarray(acquired)
+        shape, {k: jnp.asarray(w) for k, w in network.weights.items()}, jnp.asarray(x), jnp.asarray(acquired)
     )
     assert_allclose(compiled, network.outputs(values, acquired), rtol=1e-4, atol=1e-5)
-    hidden = np.where(acquired[:, list(layout.column_group)], values, 1e6)  # what is not acquired does not matter
+    hidden = np.where(acquired[:, list(shape.column_group)], values, 1e6)  # what is not acquired does not matter
     assert_array_equal(network.outputs(hidden, acquired), network.outputs(values, acquired))
 
 
 def test_dueling_and_set_encoding_by_hand():
-    layout = Layout((0, 1), 2, 1, (1,), dueling=True, sets=True)
+    shape = NetworkShape((0, 1), 2, 1, (1,), dueling=True, sets=True)
     weights = {
         "in_values": np.array([[[2.0], [100.0]], [[100.0], [3.0]]]),  # what crosses groups is not used
         "in_bias": np.array([[[1.0]], [[-1.0]]]),
@@ -265,8 +268,8 @@ def test_dueling_and_set_encoding_by_hand():
     h = max(0, 2 * 1.5 + 1) + max(0, 3 * 2 - 1)  # both groups acquired
     advantage = h * np.array([1.0, 2.0, 6.0])
     expected = advantage - advantage.mean() + 0.5 * h + 4
-    assert_allclose(outputs(layout, weights, np.array([[1.5, 2.0]]), np.ones((1, 2))), [expected])
+    assert_allclose(outputs(shape, weights, np.array([[1.5, 2.0]]), np.ones((1, 2))), [expected])
     h = 2 * 1.5 + 1  # the second group is not acquired: neither its value nor its bias counts
     advantage = h * np.array([1.0, 2.0, 6.0])
     expected = advantage - advantage.mean() + 0.5 * h + 4
-    assert_allclose(outputs(layout, weights, np.array([[1.5, 0.0]]), np.array([[1.0, 0.0]])), [expected])
+    assert_allclose(outputs(shape, weights, np.array([[1.5, 0.0]]), np.array([[1.0, 0.0]])), [expected])

@@ -7,9 +7,8 @@ from numpy.testing import assert_allclose, assert_array_equal
 from sklearn.linear_model import LinearRegression
 from sklearn.tree import DecisionTreeRegressor
 
-from afape.agents import FittedQ
-from afape.agents.episodes import Records
-from afape.agents.fitted_q import recorded_states
+from afape.agents.fitted_q import FittedQ, recorded_states
+from afape.agents.replay import Records
 
 
 def small():
@@ -18,7 +17,7 @@ def small():
 
 
 def test_states_are_all_sets_that_a_row_has():
-    row, acquired = recorded_states(Records(small(), None, None), 100, np.random.default_rng(0))
+    row, acquired = recorded_states(Records.of(small(), None, None), 100, np.random.default_rng(0))
     found = {(int(r), *np.flatnonzero(a).tolist()) for r, a in zip(row, acquired, strict=True)}
     # the last row lacks the free group and cannot start
     assert found == {(0, 0), (0, 0, 1), (0, 0, 2), (0, 0, 1, 2), (1, 0), (1, 0, 2), (2, 0)}
@@ -27,7 +26,7 @@ def test_states_are_all_sets_that_a_row_has():
 
 def test_too_many_states_are_drawn():
     data = only_together(200)
-    row, acquired = recorded_states(Records(data, None, None), 150, np.random.default_rng(0))
+    row, acquired = recorded_states(Records.of(data, None, None), 150, np.random.default_rng(0))
     assert len(row) == 150
     assert (acquired <= data.recorded[row]).all()
     assert acquired[:, 0].all()

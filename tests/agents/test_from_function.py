@@ -6,7 +6,8 @@ import pytest
 from numpy.testing import assert_array_equal
 
 import afape
-from afape.agents import StepBudget, from_function
+from afape.agents.builtin import StepBudget
+from afape.agents.function import from_function
 
 PROBLEM = afape.Problem(
     {"age": ["age", "sex"], "lactate": ["lactate"], "grade": ["grade"]},
@@ -55,14 +56,14 @@ def test_refuses_a_group_outside_the_problem_and_one_that_is_acquired():
         ask(from_function(lambda row: "lactate"), [1, 1, 0])
     with pytest.raises(TypeError, match=r"'function' must be callable, but is str"):
         from_function("lactate")
-    with pytest.raises(RuntimeError, match=r"from_function\(<lambda>\) does not know the problem yet"):
+    with pytest.raises(RuntimeError, match=r"This FunctionPolicy is not bound to a problem yet"):
         from_function(lambda row: None).probabilities(np.zeros((1, 6)), np.zeros((1, 3), dtype=bool))
 
 
 def test_is_not_stored_without_a_flag(tmp_path):
-    with pytest.raises(ValueError, match=r"FunctionPolicy cannot be stored without running code"):
+    with pytest.raises(ValueError, match=r"FunctionPolicy, which cannot be saved without running code"):
         afape.save(from_function(lambda row: None), tmp_path / "f", PROBLEM)
-    with pytest.raises(ValueError, match=r"cannot be pickled either.*Guideline"):
+    with pytest.raises(ValueError, match=r"cannot be pickled.*Guideline"):
         afape.save(from_function(lambda row: None), tmp_path / "f", PROBLEM, unsafe=True)
     assert list(tmp_path.iterdir()) == []
 

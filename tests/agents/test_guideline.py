@@ -5,7 +5,7 @@ import pandas as pd
 import pytest
 
 import afape
-from afape.agents import Guideline, GuidelineError
+from afape.agents.guideline import Guideline, GuidelineError
 
 PROBLEM = afape.Problem(
     {"history": ["age", "sex"], "lactate": ["lactate"], "troponin": ["tn"], "blood count": ["hgb", "wbc"]},
@@ -172,15 +172,15 @@ def test_text_columns_without_declared_levels_need_the_columns():
     frame = pd.DataFrame({"ward": ["icu", "er", "icu", "er"], "x": [1.0, 2.0, 3.0, 4.0], "y": [0, 1, 0, 1]})
     problem = afape.Problem({"ward": ["ward"], "x": ["x"]}, {"x": 1.0}, label="y", misclassification_cost=5.0)
     data = afape.Retrospective(frame, problem)
-    told = Guideline("x if ward = icu", columns=data.columns).bind(problem)
+    bound = Guideline("x if ward = icu", columns=data.columns).bind(problem)
     start = np.array([[True, False]] * 4)
     values = np.where(start[:, data.column_group], data.values, np.nan)
-    assert told.probabilities(values, start).argmax(axis=1).tolist() == [1, 2, 1, 2]
+    assert bound.probabilities(values, start).argmax(axis=1).tolist() == [1, 2, 1, 2]
     with pytest.raises(GuidelineError, match=r"If it holds text, pass columns=data.columns"):
         Guideline("x if ward = icu").bind(problem)
     with pytest.raises(ValueError, match=r"pass columns=data.columns"):
         Guideline("x").bind(problem).probabilities(values, start)
-    with pytest.raises(ValueError, match=r"none stands for 'ward'. Pass data.columns"):
+    with pytest.raises(ValueError, match=r"has none for 'ward'. Pass data.columns"):
         Guideline("x", columns=["x"]).bind(problem)
 
 

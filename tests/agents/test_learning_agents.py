@@ -12,8 +12,11 @@ from learned import KINDS, TINY, fit, fresh, judge, make, only_together, synthet
 from numpy.testing import assert_allclose, assert_array_equal
 
 import afape
-from afape.agents import DQN, CwCF, FittedQ, JointDQN, Training
-from afape.agents.state import Storable
+from afape.agents.cwcf import CwCF
+from afape.agents.dqn import DQN
+from afape.agents.fitted_q import FittedQ
+from afape.agents.joint_dqn import JointDQN
+from afape.agents.settings import Training
 
 NETWORKS = [kind for kind in KINDS if kind != "FittedQ"]
 every_agent = pytest.mark.parametrize("kind", KINDS)
@@ -75,7 +78,6 @@ def test_same_seed_same_policy_other_seed_another(kind):
 def test_survives_being_taken_apart_bit_for_bit(kind):
     agent = trained(kind)
     state = agent.state()
-    assert isinstance(agent, Storable)
     assert json.loads(json.dumps(state.settings)) == state.settings
     assert all(a.dtype == float for a in state.arrays.values())
     back = type(agent).from_state(state)
@@ -138,10 +140,10 @@ def test_wrong_numbers_of_columns_are_refused(kind):
         agent.probabilities(values[:, :3], acquired)
     with pytest.raises(ValueError, match=r"'acquired' must have the 3 groups .* but has shape \(5, 2\)"):
         agent.probabilities(values, acquired[:, :2])
-    with pytest.raises(ValueError, match=r"one line per state each, but have 5 and 4 lines"):
+    with pytest.raises(ValueError, match=r"the same number of rows, but have 5 and 4"):
         agent.probabilities(values, acquired[:4])
     other = only_together(20).problem
-    with pytest.raises(ValueError, match=r"trained for the groups \['x0', 'x1', 'x2'\], but the problem has \['g0'"):
+    with pytest.raises(ValueError, match=r"trained with the groups \['x0', 'x1', 'x2'\], but the problem has \['g0'"):
         agent.bind(other)
 
 
@@ -172,7 +174,8 @@ def test_fit_refuses_weights_that_are_none(kind, answer):
 @every_agent
 def test_weights_have_to_be_a_function(kind):
     with pytest.raises(
-        TypeError, match=r"'weights' must be a function of rows and sets, but is ndarray. Use afape.training"
+        TypeError,
+        match=r"'weights' must be a function of rows and sets, but is ndarray. Use afape.optimisation.training",
     ):
         fit(make(kind, TINY), only_together(50), _zero(), np.ones(50))
 
@@ -271,8 +274,8 @@ def test_bad_arguments_of_fitted_q(arguments, error, message):
 @pytest.mark.parametrize("package", ["jax", "optax"])
 def test_without_jax_the_message_names_the_extra_and_trained_agents_answer(monkeypatch, package):
     state = trained("DQN").state()
-    import_module("afape.agents.learning")
-    monkeypatch.delitem(sys.modules, "afape.agents.learning")
+    import_module("afape.agents.q_learning")
+    monkeypatch.delitem(sys.modules, "afape.agents.q_learning")
     monkeypatch.setitem(sys.modules, package, None)  # as if it were not installed
     for kind in (DQN, CwCF, JointDQN):
         with pytest.raises(ImportError, match=rf"{kind.__name__} learns with jax.*pip install 'afape\[agents\]'"):
@@ -324,4 +327,4 @@ def test_other_optimisers_and_layers(optimizer):
     _, data = odd_problem()
     agent = make("DQN", {**TINY, "optimizer": optimizer, "hidden": [8]}).fit(data, _zero())
     assert np.isfinite(agent.learning_curve_.to_numpy()).all()
-    assert agent.network_.layout.hidden == (8,)
+    assert agent.network_.shape.hidden == (8,)

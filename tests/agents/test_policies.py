@@ -169,9 +169,9 @@ def test_decision_rule_refuses_what_is_no_action(returned, message):
 
 @pytest.mark.parametrize("policy", [RandomSubset(0.5), FixedOrder(["g0"]), AcquireAll()], ids=repr)
 def test_a_policy_that_needs_the_problem_says_so(policy):
-    with pytest.raises(RuntimeError, match=r"does not know the problem yet.*policy\.bind\(problem\)") as caught:
+    with pytest.raises(RuntimeError, match=r"is not bound to a problem yet.*policy\.bind\(problem\)") as caught:
         ask(policy, [0, 0])
-    assert repr(policy) in str(caught.value)
+    assert type(policy).__name__ in str(caught.value)
 
 
 @pytest.mark.parametrize(
@@ -182,7 +182,7 @@ def test_a_policy_that_needs_the_problem_says_so(policy):
         (lambda: RandomSubset(float("nan")), ValueError, r"'p' must lie in \[0, 1\], but is nan"),
         (lambda: RandomSubset("half"), (TypeError, ValueError), r"'p' must.*'half'"),
         (lambda: FixedOrder("g0"), TypeError, "'groups' must be a list of group names, but is the text 'g0'"),
-        (lambda: FixedOrder(["g0", "g7"]).bind(priced([1, 1])), ValueError, r"'g7' is none.*\['g0', 'g1'\]"),
+        (lambda: FixedOrder(["g0", "g7"]).bind(priced([1, 1])), ValueError, r"'g7' is not a group.*\['g0', 'g1'\]"),
         (lambda: FixedOrder(["g0", "g0"]).bind(priced([1, 1])), ValueError, "'groups' must name each group once"),
         (lambda: DecisionRule("stop"), TypeError, "'function' must be callable, but is str"),
     ],
@@ -240,15 +240,30 @@ NONSENSE = {
     "nothing": (None, r"returned \(\)"),
     "text": ([["a", "b", "c"]] * 3, "policy Says must return"),
     "rows of different length": ([[1.0], [0.5, 0.5], GOOD], "policy Says must return"),
-    "NaN": ([GOOD, [0.5, 0.0, np.nan], [np.nan, 0.0, 1.0]], "finite probabilities, but 2 of 3 .* row 22"),
-    "infinite": ([GOOD, GOOD, [np.inf, 0.0, 0.0]], "finite probabilities, but 1 of 3 .* row 33"),
-    "infinite both ways": ([GOOD, [np.inf, 0.0, -np.inf], GOOD], "finite probabilities, but 1 of 3 .* row 22"),
-    "negative": ([GOOD, [-0.5, 0.0, 1.5], GOOD], r"not negative, but 1 of 3 .* row 22: \[-0\.5"),
-    "sum too small": ([[0.5, 0.0, 0.4], GOOD, GOOD], r"sum to 1 within 1e-06, but 1 of 3 .* row 11: \[0\.5"),
-    "sum too large": ([GOOD, GOOD, [0.6, 0.0, 0.5]], "sum to 1 within 1e-06, but 1 of 3 .* row 33"),
-    "sum barely off": ([GOOD, [0.5, 0.0, 0.500002], GOOD], "sum to 1 within 1e-06, but 1 of 3 .* row 22"),
-    "logits": ([[2.0, -1.0, 0.3]] * 3, "not negative, but 3 of 3 .* row 11"),
-    "acquired already": ([GOOD, [0.5, 0.25, 0.25], [0, 1, 0]], "acquired already, but 2 of 3 .* row 22"),
+    "NaN": (
+        [GOOD, [0.5, 0.0, np.nan], [np.nan, 0.0, 1.0]],
+        "finite probabilities, but breaks .* in 2 of 3 .* row 22",
+    ),
+    "infinite": ([GOOD, GOOD, [np.inf, 0.0, 0.0]], "finite probabilities, but breaks .* in 1 of 3 .* row 33"),
+    "infinite both ways": (
+        [GOOD, [np.inf, 0.0, -np.inf], GOOD],
+        "finite probabilities, but breaks .* in 1 of 3 .* row 22",
+    ),
+    "negative": ([GOOD, [-0.5, 0.0, 1.5], GOOD], r"not negative, but breaks .* in 1 of 3 .* row 22: \[-0\.5"),
+    "sum too small": (
+        [[0.5, 0.0, 0.4], GOOD, GOOD],
+        r"sum to 1 within 1e-06, but breaks .* in 1 of 3 .* row 11: \[0\.5",
+    ),
+    "sum too large": ([GOOD, GOOD, [0.6, 0.0, 0.5]], "sum to 1 within 1e-06, but breaks .* in 1 of 3 .* row 33"),
+    "sum barely off": (
+        [GOOD, [0.5, 0.0, 0.500002], GOOD],
+        "sum to 1 within 1e-06, but breaks .* in 1 of 3 .* row 22",
+    ),
+    "logits": ([[2.0, -1.0, 0.3]] * 3, "not negative, but breaks .* in 3 of 3 .* row 11"),
+    "acquired already": (
+        [GOOD, [0.5, 0.25, 0.25], [0, 1, 0]],
+        "already acquired, but breaks .* in 2 of 3 .* row 22",
+    ),
 }
 
 

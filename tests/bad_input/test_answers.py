@@ -35,14 +35,18 @@ NONSENSE = [
         )
         for what, answer, match in (
             ("no stop column", every_row(0.0, 0.5, 0.5), r"shape \(n, G \+ 1\), here \(40, 4\).*returned \(40, 3\)"),
-            ("NaN", every_row(0.0, NAN, 0.0, 1.0), "finite probabilities, but 40 of 40 states .* row 0"),
+            (
+                "NaN",
+                every_row(0.0, NAN, 0.0, 1.0),
+                "finite probabilities, but .* in 40 of 40 states, first in row 0",
+            ),
             ("negative", every_row(0.0, -0.5, 0.5, 1.0), "probabilities that are not negative"),
             ("sum", every_row(0.0, 0.5, 0.0, 0.4), "probabilities that sum to 1"),
-            ("free group", every_row(0.5, 0.5, 0.0, 0.0), "no probability on a group that is acquired already"),
+            ("free group", every_row(0.5, 0.5, 0.0, 0.0), "no probability on a group that is already acquired"),
             (
                 "group again",
                 every_row(0.0, 1.0, 0.0, 0.0),
-                "no probability on a group that is acquired already, .* row 1:",
+                "no probability on a group that is already acquired, .* row 1:",
             ),
         )
     ),
@@ -58,7 +62,11 @@ NONSENSE = [
             ("labels", lambda n: ["no"] * n, r"label codes 0\.\.1, but returned .*'no'.*data\.classes"),
             ("probabilities", lambda n: np.full(n, 0.5), r"label codes 0\.\.1, but returned .*0\.5"),
             ("NaN", lambda n: np.full(n, NAN), r"label codes 0\.\.1, but returned .*nan"),
-            ("out of range", lambda n: np.full(n, 2), r"label codes 0\.\.1, but 40 of 40 states .* row 0: 2"),
+            (
+                "out of range",
+                lambda n: np.full(n, 2),
+                r"label codes 0\.\.1, but .* in 40 of 40 states, first in row 0: 2",
+            ),
         )
     ),
     *(
@@ -99,7 +107,7 @@ def test_nonsense_from_a_model_is_refused(bad):
         bad.attempt(World())
 
 
-@pytest.mark.filterwarnings("ignore::afape.NormalizerWarning")
+@pytest.mark.filterwarnings("ignore::afape.warnings.NormalizerWarning")
 def test_known_propensity_may_be_exactly_one():
     assert "ipw-semi" in World().evaluate(propensity=known(np.ones), estimators=["ipw-semi"])
 
@@ -116,7 +124,7 @@ def never_complete():
 
 
 @pytest.mark.parametrize("propensity", [None, [None, known(lambda n: np.full(n, 0.5))]], ids=["learned", "both"])
-@pytest.mark.filterwarnings("ignore::afape.AssumptionWarning", "ignore::afape.BalanceWarning")
+@pytest.mark.filterwarnings("ignore::afape.warnings.AssumptionWarning", "ignore::afape.warnings.BalanceWarning")
 def test_every_row_incomplete_leaves_some_estimators_without_answer(propensity):
     world = World()
     result = world.evaluate(data=world.data(never_complete()), propensity=propensity)
@@ -140,10 +148,10 @@ def test_every_row_incomplete_leaves_some_estimators_without_answer(propensity):
         assert result[name]["total"].value > 0
 
 
-@pytest.mark.filterwarnings("ignore::afape.AssumptionWarning", "ignore::afape.BalanceWarning")
+@pytest.mark.filterwarnings("ignore::afape.warnings.AssumptionWarning", "ignore::afape.warnings.BalanceWarning")
 def test_a_policy_that_nobody_followed_has_bounds_alone():
     world = World()
-    with pytest.warns(afape.SupportWarning, match=r"want a set of groups that no row has recorded"):
+    with pytest.warns(afape.warnings.SupportWarning, match=r"want a set of groups that is not recorded in any row"):
         result = world.evaluate(
             data=world.data(never_complete()), policy=afape.AcquireAll(), estimators=["ipw-semi", "blocking"]
         )
@@ -159,5 +167,5 @@ def test_a_policy_that_nobody_followed_has_bounds_alone():
 
 def test_an_estimator_that_was_not_asked_for_is_named():
     result = World().evaluate(estimators=["cc"])
-    with pytest.raises(KeyError, match=r"No estimator 'ipw-semi' here; there are \['cc'\]"):
+    with pytest.raises(KeyError, match=r"No estimator 'ipw-semi' here. The estimators are \['cc'\]"):
         result["ipw-semi"]

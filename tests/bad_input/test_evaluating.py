@@ -46,7 +46,7 @@ EVALUATE = [
         "given unknown",
         lambda w: w.evaluate(missingness=MAR(given=["c"])),
         ValueError,
-        r"'given' must name groups, but 'c' is none.*'cd'",
+        r"'given' must name groups, but 'c' is not a group.*'cd'",
     ),
     Bad(
         "given twice",
@@ -89,7 +89,7 @@ EVALUATE = [
         "policy of other groups",
         lambda w: w.evaluate(policy=FixedOrder(["z"])),
         ValueError,
-        "'groups' must name groups, but 'z' is none",
+        "'groups' must name groups, but 'z' is not a group",
     ),
     Bad(
         "classifier without method",

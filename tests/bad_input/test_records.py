@@ -36,7 +36,7 @@ PROBLEM = [
         "price of an unknown group",
         lambda w: w.problem(costs={"c": 1.0}),
         ValueError,
-        r"'costs' must name groups, but 'c' is none. The groups are \['a', 'b', 'cd'\]",
+        r"'costs' must name groups, but 'c' is not a group. The groups are \['a', 'b', 'cd'\]",
     ),
     Bad(
         "cost vector",

@@ -1,9 +1,11 @@
-"""Descriptions of experiments: those of the paper are read, and every mistake in one is told."""
+"""Descriptions of experiments: those of the paper are valid, and every mistake has its message."""
 
 import pytest
 from small import TOML, write_small
 
-from afape.benchmark import EXPERIMENTS, DescriptionError, UnknownExperimentError, describe, read_description
+from afape.benchmark.description import read_description
+from afape.benchmark.paper_experiments import EXPERIMENTS, UnknownExperimentError, describe
+from afape.benchmark.section import DescriptionError
 
 
 @pytest.mark.parametrize("quick", [False, True])
@@ -25,17 +27,17 @@ def test_unknown_names_list_the_known_ones():
     ("old", "new", "match"),
     [
         ('train = 0.3', 'train = 0.3\ntrian = 1', r"the top level has no key 'trian'. Did you mean 'train'\?"),
-        ('train = 0.3', 'train = 1.5', "'train' must lie between 0 and 1"),
+        ('train = 0.3', 'train = 1.5', "'train', the share of rows to train on, must lie between 0 and 1"),
         ('depth = 4', 'dept = 4', r"\[classifier\] has no key 'dept'. Did you mean 'depth'\?"),
         ('depth = 4', 'depth = "4"', "'depth' must be a whole number of at least 1, but is '4'"),
         ('file = "own.csv"', 'source = "iris"', r"'source' among \['synthetic', 'heloc', 'income'\]"),
-        ('file = "own.csv"', '', "must have either 'source'"),
+        ('file = "own.csv"', '', "must have 'source', .* or 'file', but not both"),
         ('label = "died"', '', "must have a key 'label'"),
         ('costs = { cbc = 2.0, lactate = 1.0 }', 'costs = { xray = 2.0 }', r"\[problem\] does not describe a problem.*xray"),
-        ('given = ["age"]', '', "either 'given'"),
-        ('given = ["age"]', 'given = ["ages"]', "'given' must name groups of the problem .* but 'ages' is none"),
+        ('given = ["age"]', '', "must have 'given', .* or 'graph', but not both"),
+        ('given = ["age"]', 'given = ["ages"]', "'given' must name groups of the problem .* but 'ages' is not one"),
         ('groups = ["cbc", "lactate"]', 'groups = ["cbc", "x"]', "'blocks' must name groups"),
-        ('scales = { age = "standard" }', 'scales = { age = "log" }', "'scales' must name columns"),
+        ('scales = { age = "standard" }', 'scales = { age = "log" }', "'scales' must give columns of 'weights'"),
         ('weights = { age = 1.0 }', 'weights = { age = "much" }', "'weights' must be a number"),
         ('together = false', 'together = 0', "'together' must be true or false"),
         ('rows = [120, 240]', 'rows = []', "'rows' must list whole numbers"),
@@ -45,22 +47,22 @@ def test_unknown_names_list_the_known_ones():
         ('kind = "convergence"', 'kind = "pie"', "'kind' must be among"),
         ('runs = ["small"]', 'runs = ["large"]', "'runs' must be among"),
         ('half = "random:0.5"', 'half = 0.5', "'agents' must be a table of texts"),
-        ('[problem]', '[problem', "is not a TOML file"),
+        ('[problem]', '[problem', "must be a TOML file"),
         ('quick = { rows = [120], draws = 2 }', 'quick = { row = [150] }', r"\[quick\] has no key 'row'"),
     ],
 )  # fmt: skip
-def test_mistakes_are_told(tmp_path, old, new, match):
+def test_every_mistake_has_its_message(tmp_path, old, new, match):
     assert TOML.count(old) >= 1
     with pytest.raises(DescriptionError, match=match):
         read_description(write_small(tmp_path, TOML.replace(old, new, 1)))
 
 
-def test_a_file_that_is_not_there(tmp_path):
+def test_a_file_that_does_not_exist(tmp_path):
     with pytest.raises(DescriptionError, match="There is no file"):
         read_description(tmp_path / "none.toml")
 
 
-def test_the_fingerprint_goes_by_what_changes_numbers(tmp_path):
+def test_the_fingerprint_covers_what_changes_numbers(tmp_path):
     one = read_description(write_small(tmp_path))
     assert one.reduced(3).fingerprint == one.fingerprint
     assert [run.draws for run in one.reduced(3).runs] == [3]

@@ -11,13 +11,15 @@ from scipy.special import expit
 from typer.testing import CliRunner
 
 import afape
-from afape.benchmark import EXPERIMENTS, describe, read_description
 from afape.benchmark.claims import verdicts
+from afape.benchmark.description import read_description
+from afape.benchmark.paper_experiments import EXPERIMENTS, describe
+from afape.benchmark.synthetic import synthetic_mar
 from afape.benchmark.world import make_mechanism
-from afape.cli import app
-from afape.datasets import load_heloc, load_income, public
-from afape.datasets.heloc import HELOC
-from afape.experiments.synthetic import synthetic_mar
+from afape.commands.main import app
+from afape.datasets import public
+from afape.datasets.heloc import HELOC, load_heloc
+from afape.datasets.income import load_income
 
 ROOT = Path(__file__).parents[2]
 
@@ -115,18 +117,18 @@ def test_unknown_names_and_missing_data_end_with_a_message(tmp_path, monkeypatch
     assert "Did you mean 'heloc'?" in result.output
     assert not (tmp_path / "x").exists()
 
-    def offline(number):
+    def offline(**arguments):
         raise OSError("no route to host")
 
     monkeypatch.delenv("AFAPE_DATA", raising=False)
     monkeypatch.setattr(public, "_bundled", lambda table: None)
-    monkeypatch.setattr(public, "_from_openml", offline)
+    monkeypatch.setattr("sklearn.datasets.fetch_openml", offline)
     pytest.importorskip("jax")
     for name in ("heloc", "all"):
         result = CliRunner().invoke(app, ["reproduce", name, "--quick", "--out", str(tmp_path / "y")])
         assert result.exit_code == 2
         assert "three ways" in result.output.replace("\n", " ")
-        assert not (tmp_path / "y").exists()  # told before the experiments that need no table are run
+        assert not (tmp_path / "y").exists()  # refused before any experiment runs
 
 
 def test_the_description_can_be_printed():
@@ -135,16 +137,8 @@ def test_the_description_can_be_printed():
     assert result.output.strip() == describe("heloc").read_text().strip()
 
 
-@pytest.mark.parametrize("command", ["reproduce", "benchmark"])
-def test_commands_have_help_and_are_documented(command):
-    result = CliRunner().invoke(app, [command, "--help"])
-    assert result.exit_code == 0
-    assert "--quick" in result.output
-    assert f"afape {command}" in (ROOT / "README.md").read_text()
-
-
-def test_packages_are_asked_for_before_the_work(tmp_path, monkeypatch):
-    monkeypatch.setattr("afape.benchmark.output.find_spec", lambda name: None)
+def test_missing_packages_are_named_before_the_work(tmp_path, monkeypatch):
+    monkeypatch.setattr("afape.benchmark.runner.find_spec", lambda name: None)
     result = CliRunner().invoke(app, ["reproduce", "synthetic-mar", "--quick", "--out", str(tmp_path / "x")])
     assert result.exit_code == 2
     assert "afape[agents,paper,plot]" in result.output

@@ -4,7 +4,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from afape.benchmark import data_efficiency, summarise_results
+from afape.benchmark.summary import data_efficiency, summarise_results
 
 
 def lines(estimator, estimates, *, rows=100, half=1.0, run="convergence"):

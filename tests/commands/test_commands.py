@@ -1,4 +1,4 @@
-"""The commands: from a table to a report, and what they say to bad input."""
+"""The commands: from a table to a report, and messages on bad input."""
 
 import json
 import os
@@ -18,7 +18,7 @@ from sklearn.datasets import load_breast_cancer
 from typer.testing import CliRunner
 
 import afape
-from afape.cli import app
+from afape.commands.main import app
 
 QUICK = ["--estimators", "blocking,cc,ipw-semi", "--no-sensitivity"]
 
@@ -63,7 +63,7 @@ def test_a_newcomer_gets_a_report(folder):
     assert "Report: out.html" in found.output
     page = (folder / "out.html").read_text()
     for words in (
-        "placeholders that `afape init` made up",
+        "placeholders from `afape init`",
         "No classifier was given",
         "worst first",
         "afape compare cells.csv",
@@ -71,7 +71,7 @@ def test_a_newcomer_gets_a_report(folder):
         assert words in page
 
 
-def test_json_is_all_that_a_machine_gets(folder):
+def test_json_is_all_that_is_printed(folder):
     found = run("evaluate", "cells.parquet", "-p", "cells.toml", "--policy", "all", "--json", *QUICK)
     said = json.loads(found.stdout)
     lines = {(r["estimator"], r["target"]): r for r in said["evaluations"]["all"]["table"]}
@@ -86,7 +86,7 @@ def test_json_is_all_that_a_machine_gets(folder):
 def test_a_report_leaves_out_what_was_not_asked_for(folder):
     arguments = ["-p", "cells.toml", "--policy", "none", "--report", "short.html", "--json", *QUICK]
     found = json.loads(run("evaluate", "cells.csv", *arguments).stdout)
-    assert "This was not asked" in (folder / "short.html").read_text()
+    assert "There is no sensitivity analysis" in (folder / "short.html").read_text()
     assert "--no-sensitivity" in found["command"]
 
 
@@ -99,14 +99,14 @@ def test_the_same_command_gives_the_same_numbers(folder):
 
 
 @pytest.mark.slow
-def test_train_then_evaluate_on_rows_nobody_has_seen(folder):
+def test_train_then_evaluate_on_rows_that_were_kept(folder):
     run("train", "tree", "cells.csv", "-p", "cells.toml")
     rest = pd.read_csv(folder / "tree.rest.csv")
     whole = pd.read_csv(folder / "cells.csv")
     assert len(rest) == round(0.4 * len(whole))
     agent = ["-p", "cells.toml", "--policy", "tree.afape", "--classifier", "tree.classifier.afape", *QUICK]
     found = run("evaluate", "tree.rest.csv", *agent)
-    assert "came with the command" in found.output
+    assert "Classifier, as given: tree.classifier.afape" in found.output
     assert "trained on" not in found.stderr
     found = run("evaluate", "cells.csv", *agent)
     assert re.search(r"Warning: .*trained on", found.stderr)  # its own rows are among these
@@ -129,12 +129,12 @@ def test_a_graph_on_the_command_line(folder):
     (folder / "graph.toml").write_text(text.replace('assumption = "MAR"', graph, 1))
     arguments = ["--policy", "fixed:worst", "--estimators", "blocking,ipw-semi-miss", "--report", "graph.html"]
     run("evaluate", "cells.csv", "-p", "graph.toml", *arguments)
-    assert "depend on what the graph below shows" in (folder / "graph.html").read_text()
+    assert "recording depends only on what the graph below shows" in (folder / "graph.html").read_text()
 
 
 @pytest.mark.slow
 def test_a_newcomer_with_census_data(tmp_path, monkeypatch):
-    """A real table that nobody tuned for, in the folder that AFAPE_DATA names."""
+    """A real table, from the folder of AFAPE_DATA."""
     source = Path(os.environ.get("AFAPE_DATA", "")) / "income.csv"
     if not os.environ.get("AFAPE_DATA") or not source.exists():
         pytest.skip("AFAPE_DATA names no folder with income.csv")
@@ -153,7 +153,7 @@ def test_a_newcomer_with_census_data(tmp_path, monkeypatch):
 
 
 def test_large_data_leave_the_slow_estimator_out(folder, monkeypatch):
-    monkeypatch.setattr("afape.commands.judging._MANY_VALUES", 100)
+    monkeypatch.setattr("afape.commands.evaluate._MANY_VALUES", 100)
     found = run("evaluate", "cells.csv", "-p", "cells.toml", "--policy", "none", "--no-sensitivity")
     assert "eff-semi was left out" in found.output
     assert "drl-semi" in found.output
@@ -161,7 +161,7 @@ def test_large_data_leave_the_slow_estimator_out(folder, monkeypatch):
 
 BAD = {
     "mistyped group": (["--policy", "fixed:wrst"], "there is no group 'wrst'. Did you mean 'worst'?"),
-    "no such policy": (["--policy", "greedy"], "neither a built-in"),
+    "no such policy": (["--policy", "greedy"], "must be built-in"),
     "no probability": (["--policy", "random:much"], "must give a probability"),
     "impossible probability": (["--policy", "random:2"], "must lie in [0, 1]"),
     "no module": (["--policy", "nowhere:agent"], "ModuleNotFoundError: No module named 'nowhere'"),
@@ -173,7 +173,7 @@ BAD = {
     "rules with an error": (["--policy", "bad.txt"], "bad.txt: Guideline, line 1, column 9"),
     "no file": (["--policy", "gone.afape"], "There is no file"),
     "no classifier": (["--policy", "all", "--classifier", "forrest"], "Did you mean 'forest'?"),
-    "classifier without predict": (["--policy", "all", "--classifier", "fine:agent"], "has no predict"),
+    "classifier without predict": (["--policy", "all", "--classifier", "fine:agent"], "which has none"),
     "estimator": (["--policy", "all", "--estimators", "ipw"], "must be among"),
     "folder that is not there": (["--policy", "all", "--report", "no/such/out.html"], "there is no"),
     "folder as report": (["--policy", "all", "--report", "folder.html"], "is a folder"),
@@ -182,7 +182,7 @@ BAD = {
 
 
 @pytest.mark.parametrize(("arguments", "message"), BAD.values(), ids=BAD)
-def test_bad_input_is_told_without_a_traceback(folder, arguments, message):
+def test_bad_input_ends_with_a_message_and_no_traceback(folder, arguments, message):
     (folder / "broken.py").write_text("1 / 0\n")
     (folder / "fine.py").write_text("import afape\nagent = afape.AcquireAll()\nnumber = 3\n")
     (folder / "bad.txt").write_text("if age >: worst\n")
@@ -190,9 +190,9 @@ def test_bad_input_is_told_without_a_traceback(folder, arguments, message):
     for name in ("agent.pkl", "agent.afape"):
         (folder / name).write_bytes(pickle.dumps(afape.AcquireAll()))
     found = run("evaluate", "cells.csv", "-p", "cells.toml", *QUICK, *arguments, code=2)
-    told = " ".join(found.stderr.split())
-    assert told.startswith("Error: ")
-    assert message in told
+    said = " ".join(found.stderr.split())
+    assert said.startswith("Error: ")
+    assert message in said
     assert "Traceback" not in found.output
 
 
@@ -201,12 +201,14 @@ def test_a_pickle_is_loaded_if_it_is_allowed(folder):
     run("evaluate", "cells.csv", "-p", "cells.toml", "--policy", "agent.pkl", "--allow-pickle", *QUICK)
 
 
-def test_a_report_that_cannot_be_written_is_told_before_the_work(folder, monkeypatch):
-    monkeypatch.setattr("afape.problem_file.read_table", lambda *a: pytest.fail("the work began"))
-    run("evaluate", "cells.csv", "-p", "cells.toml", "--policy", "all", "--report", "no/such/out.html", code=2)
+def test_a_report_that_cannot_be_written_is_refused_before_the_table_is_read(folder):
+    found = run(
+        "evaluate", "nowhere.csv", "-p", "cells.toml", "--policy", "all", "--report", "no/such/out.html", code=2
+    )
+    assert "--report must lie in a folder that exists" in found.stderr
 
 
-def test_missing_packages_are_told_before_the_work(folder, monkeypatch):
+def test_missing_packages_are_named_before_the_work(folder, monkeypatch):
     monkeypatch.setattr("afape.report.page.find_spec", lambda name: None)
     found = run("evaluate", "cells.csv", "-p", "cells.toml", "--policy", "all", "--report", "x.html", code=2)
     assert "pip install 'afape[report]'" in found.stderr
@@ -214,21 +216,21 @@ def test_missing_packages_are_told_before_the_work(folder, monkeypatch):
 
 def test_data_and_problem_that_do_not_fit(folder):
     for arguments, message in [
-        (["cells.toml", "-p", "cells.csv"], "exchanged"),
+        (["cells.toml", "-p", "cells.csv"], "exchange them"),
         (["nowhere.csv", "-p", "cells.toml"], "There is no file"),
         (["cells.csv", "-p", "nowhere.toml"], "afape init"),
     ]:
         assert message in run("check", *arguments, code=2).stderr
     text = (folder / "cells.toml").read_text()
     (folder / "odd.toml").write_text(text.replace('"mean texture"', '"mean textur"'))
-    told = run("check", "cells.csv", "-p", "odd.toml", code=2).stderr
+    said = run("check", "cells.csv", "-p", "odd.toml", code=2).stderr
     assert re.search(
         r"odd.toml, line \d+: the data have no column 'mean textur'. Did you mean 'mean texture'",
-        " ".join(told.split()),
+        " ".join(said.split()),
     )
 
 
-def test_check_ends_with_1_where_records_contradict(folder):
+def test_check_ends_with_1_if_records_contradict_the_assumption(folder):
     text = (folder / "cells.toml").read_text()
     careless = text.replace('assumption = "MAR"', 'assumption = "MCAR"').replace('given = ["always_recorded"]', "")
     (folder / "careless.toml").write_text(careless)
@@ -236,8 +238,8 @@ def test_check_ends_with_1_where_records_contradict(folder):
 
 
 def test_init_does_not_overwrite(folder):
-    told = run("init", "cells.csv", code=2).stderr
-    assert "--force" in told
+    said = run("init", "cells.csv", code=2).stderr
+    assert "--force" in said
     run("init", "cells.csv", "--out", "again.toml")
     run("init", "cells.csv", "--out", "again.toml", "--force")
 
@@ -246,12 +248,12 @@ def test_errors_in_the_users_policy_name_the_users_line(folder):
     (folder / "wrong.py").write_text(
         "class Agent:\n    def probabilities(self, values, acquired):\n        raise ValueError('mine')\nagent = Agent()\n"
     )
-    told = run("evaluate", "cells.csv", "-p", "cells.toml", "--policy", "wrong:agent", *QUICK, code=2).stderr
-    assert "mine" in told
-    assert re.search(r"wrong.py, line 3", " ".join(told.split()))
+    said = run("evaluate", "cells.csv", "-p", "cells.toml", "--policy", "wrong:agent", *QUICK, code=2).stderr
+    assert "mine" in said
+    assert re.search(r"wrong.py, line 3", " ".join(said.split()))
 
 
-COMMAND = [sys.executable, "-c", "from afape.cli import main; main()"]
+COMMAND = [sys.executable, "-c", "from afape.commands.main import main; main()"]
 
 
 @pytest.fixture(scope="module")
@@ -283,7 +285,7 @@ def test_progress_shows_within_two_seconds_and_ctrl_c_leaves_nothing(many):
         assert time.monotonic() - start < 2
         time.sleep(4)
         process.send_signal(signal.SIGINT)
-        told = b""
+        said = b""
         while True:
             try:
                 piece = os.read(ours, 4096)
@@ -291,13 +293,13 @@ def test_progress_shows_within_two_seconds_and_ctrl_c_leaves_nothing(many):
                 break
             if not piece:
                 break
-            told += piece
+            said += piece
         assert process.wait(timeout=60) == 130
     finally:
         process.kill()
         os.close(ours)
-    assert b"Interrupted; nothing was written." in told
-    assert b"Traceback" not in told
+    assert b"Interrupted; nothing was written." in said
+    assert b"Traceback" not in said
     assert sorted(os.listdir(many)) == before
 
 

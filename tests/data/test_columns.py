@@ -8,7 +8,8 @@ import pytest
 from numpy.testing import assert_array_equal
 from small_tables import NAN, categorical, library, problem, records
 
-from afape import PartialGroupWarning, Problem, Retrospective
+from afape import Problem, Retrospective
+from afape.warnings import PartialGroupWarning
 
 # ---------------------------------------------------------------------------------------------- columns of any kind
 

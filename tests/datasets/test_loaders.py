@@ -2,14 +2,16 @@
 
 import os
 from importlib.metadata import PackageNotFoundError, distribution
+from types import SimpleNamespace
 
 import numpy as np
 import pandas as pd
 import pytest
 
-from afape.datasets import DataNotFoundError, WrongTableError, load_heloc, load_income, public
-from afape.datasets.heloc import HELOC
-from afape.datasets.income import INCOME
+from afape.datasets import public
+from afape.datasets.heloc import HELOC, load_heloc
+from afape.datasets.income import INCOME, load_income
+from afape.datasets.public import DataNotFoundError, WrongTableError
 
 
 def has_tables():
@@ -60,11 +62,21 @@ def test_income_question_marks():
     assert not (drop == "?").any().any()
 
 
-def test_a_file_and_a_folder_are_read(raw, tmp_path, monkeypatch):
+@pytest.fixture
+def nothing_installed(monkeypatch):
+    """No folder is named and teacher-xai is not installed."""
+
+    def absent(name):
+        raise PackageNotFoundError(name)
+
+    monkeypatch.delenv("AFAPE_DATA", raising=False)
+    monkeypatch.setattr(public, "distribution", absent)
+
+
+def test_a_file_and_a_folder_are_read(raw, tmp_path, nothing_installed, monkeypatch):
     raw["heloc"].to_csv(tmp_path / "heloc.csv", index=False)
     from_file, from_folder = load_heloc(tmp_path / "heloc.csv"), load_heloc(str(tmp_path))
     monkeypatch.setenv("AFAPE_DATA", str(tmp_path))
-    monkeypatch.setattr(public, "_bundled", lambda table: None)
     assert load_heloc().equals(from_file)
     assert from_folder.equals(from_file)
 
@@ -82,7 +94,7 @@ def test_a_folder_without_the_table_falls_back_only_where_nobody_named_it(raw, t
 @pytest.mark.parametrize(
     ("change", "match"),
     [
-        (lambda t: t.iloc[:5000], r"10,459 rows: it has 5,000.*cut off"),
+        (lambda t: t.iloc[:5000], r"10,459 rows: it has 5,000.*incomplete"),
         (lambda t: pd.concat([t, t.iloc[:1]]), r"10,459 rows: it has 10,460\.$"),
         (lambda t: t.drop(columns="MaxDelqEver"), "no column 'MaxDelqEver'"),
         (lambda t: t.assign(RiskPerformance=t["RiskPerformance"].iloc[::-1].str.upper()), "must hold"),
@@ -104,14 +116,11 @@ def test_what_is_no_csv_is_refused(tmp_path, content):
         load_income(tmp_path)
 
 
-def test_without_data_and_network_three_ways_are_named(monkeypatch):
-    monkeypatch.delenv("AFAPE_DATA", raising=False)
-    monkeypatch.setattr(public, "_bundled", lambda table: None)
-
-    def offline(number):
+def test_without_data_and_network_three_ways_are_named(nothing_installed, monkeypatch):
+    def offline(**arguments):
         raise OSError("no route to host")
 
-    monkeypatch.setattr(public, "_from_openml", offline)
+    monkeypatch.setattr("sklearn.datasets.fetch_openml", offline)
     with pytest.raises(
         DataNotFoundError, match=r"no route to host.*--data.*AFAPE_DATA.*afape\[paper\].*OpenML"
     ) as caught:
@@ -119,18 +128,14 @@ def test_without_data_and_network_three_ways_are_named(monkeypatch):
     assert caught.value.__cause__ is not None
 
 
-def test_openml_brings_the_test_part_along(raw, monkeypatch):
-    """OpenML has 48,842 rows, of which the training file comes first."""
-    monkeypatch.delenv("AFAPE_DATA", raising=False)
-    monkeypatch.setattr(public, "_bundled", lambda table: None)
+def test_openml_brings_the_test_part_along(raw, tmp_path, nothing_installed, monkeypatch):
+    """OpenML has 48,842 rows, of which the training file comes first, and calls blanks categories."""
+    raw["income"].to_csv(tmp_path / "income.csv", index=False)
     income = raw["income"].rename(columns={"income": "class"})
-    monkeypatch.setattr(public, "_from_openml", lambda number: pd.concat([income, income.iloc[:16_281]]))
-    assert load_income().equals(load_income_from(raw["income"], monkeypatch))
-
-
-def load_income_from(table, monkeypatch):
-    monkeypatch.setattr(public, "read_public", lambda *a: table)
-    return load_income()
+    income["workclass"] = income["workclass"].where(income["workclass"] != "?").astype("category")
+    found = SimpleNamespace(frame=pd.concat([income, income.iloc[:16_281]]))
+    monkeypatch.setattr("sklearn.datasets.fetch_openml", lambda **arguments: found)
+    assert load_income().equals(load_income(tmp_path))
 
 
 @pytest.mark.parametrize(

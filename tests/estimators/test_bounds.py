@@ -1,22 +1,27 @@
 """Bounds where positivity fails: against brute force, and against the truth."""
 
 import json
+from dataclasses import dataclass, replace
 
 import numpy as np
 import pytest
+from by_hand import fitted_by
 from numpy.testing import assert_allclose
 from planted import KINDS, Planted
 from worlds import WORLDS, ExactValues, World
 
 import afape
+from afape.run.options import Options
+from afape.run.plan import make_plan
+from afape.run.reduce import reduced
 
 EVERYTHING = afape.SupportThresholds(share=0.0)
 ignored = pytest.mark.filterwarnings(
-    "ignore::afape.SupportWarning",
-    "ignore::afape.NormalizerWarning",
-    "ignore::afape.HeavyWeightsWarning",
-    "ignore::afape.BalanceWarning",
-    "ignore::afape.AssumptionWarning",
+    "ignore::afape.warnings.SupportWarning",
+    "ignore::afape.warnings.NormalizerWarning",
+    "ignore::afape.warnings.HeavyWeightsWarning",
+    "ignore::afape.warnings.BalanceWarning",
+    "ignore::afape.warnings.AssumptionWarning",
 )
 
 
@@ -123,43 +128,52 @@ def test_most_broken_worlds_are_broken_for_their_policy():
     assert sum(brute_bounds(w)[1] > 0 for w in BROKEN) > len(BROKEN) / 2
 
 
-def completed_anyhow(world, levels):
-    """Completed rows that are any function of what is shown, of the label and of which groups these are."""
-    gaps = ~world.always
+@dataclass
+class AnyDonors:
+    """Lend levels that are any function of what is shown, of the label and of which groups these are."""
 
-    def draws(self, t, rows, n_draws):
-        shown = t | self.known.groups
-        key = np.where(shown, levels[rows] + 1, 0) @ (7 ** np.arange(world.n_groups)) * 3 + self.data.labels[rows]
-        for m in range(n_draws):
-            hidden = levels[rows].copy()
-            for g in np.flatnonzero(gaps):
-                hidden[:, g] = (key * 31 + 97 * g + 13 * m + 57 * int(t.sum())) % 101 % world.n_levels
-            completed = np.where(shown, levels[rows], hidden)
-            yield rows, np.array([world.values(x) for x in completed])
+    world: World
+    seed: int = 0
 
-    return draws
+    def pool(self, data, rows, n_tables, fold):
+        return None
+
+    def tree(self, pool, fold, table, shown, number, min_leaf):
+        return AnyTree(self.world, shown, 13 * table + 57 * len(number))
+
+
+@dataclass
+class AnyTree:
+    world: World
+    shown: np.ndarray
+    salt: int
+
+    def complete(self, values, labels):
+        columns = [list(self.world.frame_columns).index(name) for name in self.world.group_columns]
+        shown, levels = self.shown[columns], values[:, columns].astype(int)
+        key = np.where(shown, levels + 1, 0) @ (7 ** np.arange(len(columns))) * 3 + labels
+        hidden = (key[:, None] * 31 + 97 * np.arange(len(columns)) + self.salt) % 101 % self.world.n_levels
+        return np.array([self.world.values(x) for x in np.where(shown, levels, hidden)])
 
 
 @ignored
 @each_world
-def test_efficient_bounds_equal_brute_force_whatever_the_means(world, monkeypatch):
+def test_efficient_bounds_equal_brute_force_whatever_the_means(world):
     """Completed rows want what no record with the same start wants: the known propensity is asked about these too."""
-    data, levels, mass = world.everything()
-
-    def shares(influence, start):
-        return np.append(np.full(len(influence) - 1, 1 / (len(influence) - 1)), 0.0)  # splits alone, all of them
-
-    monkeypatch.setattr("afape.imputation.components._Completer.draws", completed_anyhow(world, levels))
-    monkeypatch.setattr("afape.estimators.mixture.least_variance_shares", shares)
-    result = run(world, data, normalize=False, estimators=["eff-semi"])
+    data, _, mass = world.everything()
+    options = {"propensity": world.known_propensity(), "thresholds": EVERYTHING, "normalize": False, "n_folds": 1}
+    given = afape.MAR(given=[f"g{i}" for i in world.given])
+    plan = make_plan(data, world.classifier, given, Options(estimators=["eff-semi"], **options))
+    plan = replace(plan, donors=AnyDonors(world), recipe=replace(plan.recipe, averaged=mass))
+    answer = reduced(plan.choices[0], fitted_by(plan, world.policy)).answer()
     (least, largest), lost = brute_bounds(world)
     for j, target in enumerate(("acquisition", "misclassification")):
-        found = result["eff-semi"][target]
+        found = answer.estimates[target]
         if lost == 0:
-            assert_allclose(terms(found) @ mass, world.true_costs()[j], rtol=1e-9)
+            assert_allclose(found.value, world.true_costs()[j], rtol=1e-9)
             continue
-        assert_allclose(terms(found.least) @ mass, least[j], rtol=1e-9, atol=1e-12)
-        assert_allclose(terms(found.largest) @ mass, largest[j], rtol=1e-9, atol=1e-12)
+        assert_allclose(found.bound_lower, least[j], rtol=1e-9, atol=1e-12)
+        assert_allclose(found.bound_upper, largest[j], rtol=1e-9, atol=1e-12)
 
 
 @ignored
@@ -209,7 +223,7 @@ def test_normalised_bounds_divide_by_normaliser_plus_unsupported():
     result, plain = (
         afape.evaluate(world.data, world.policy, world.classifier, normalize=n, **options) for n in (True, False)
     )
-    normalizer = result.outcomes["ipw-semi"].normalizer
+    normalizer = result.answers["ipw-semi"].normalizer
     found, raw = (r["ipw-semi"]["misclassification"] for r in (result, plain))
     assert_allclose(found.bound_lower, raw.bound_lower / normalizer)
     assert_allclose(found.bound_upper, raw.bound_upper / normalizer)
@@ -221,7 +235,7 @@ def test_normalised_bounds_divide_by_normaliser_plus_unsupported():
 def level():
     """One violated world, evaluated with everything."""
     world = Planted(5, "level", n=1500)
-    with pytest.warns(afape.SupportWarning, match="runs want a set of groups that the records do not support"):
+    with pytest.warns(afape.warnings.SupportWarning, match="runs want a set of groups that the records do not support"):
         result = afape.evaluate(
             world.data,
             world.policy,
@@ -287,7 +301,7 @@ def test_an_interval_of_bounds_is_that_of_an_estimate_where_they_meet():
     assert_allclose(wide.interval(0.95)[0], same.interval(0.90)[0], rtol=1e-3)
 
 
-@pytest.mark.filterwarnings("ignore::afape.SupportWarning")
+@pytest.mark.filterwarnings("ignore::afape.warnings.SupportWarning")
 def test_comparisons_leave_bounds_out():
     world = Planted(5, "level", n=3000)
     policies = {"wants it": world.policy, "nothing": afape.AcquireNone(), "nothing either": afape.AcquireNone()}
@@ -305,9 +319,9 @@ def test_comparisons_leave_bounds_out():
         alone.ranking("ipw-semi")
 
 
-@pytest.mark.filterwarnings("ignore::afape.SupportWarning", "ignore::afape.ClippedWeightsWarning")
-@pytest.mark.filterwarnings("ignore::afape.NormalizerWarning", "ignore::afape.PropensityFitWarning")
-@pytest.mark.filterwarnings("ignore::afape.BalanceWarning", "ignore::afape.HeavyWeightsWarning")
+@pytest.mark.filterwarnings("ignore::afape.warnings.SupportWarning", "ignore::afape.warnings.ClippedWeightsWarning")
+@pytest.mark.filterwarnings("ignore::afape.warnings.NormalizerWarning", "ignore::afape.warnings.PropensityFitWarning")
+@pytest.mark.filterwarnings("ignore::afape.warnings.BalanceWarning", "ignore::afape.warnings.HeavyWeightsWarning")
 def test_bounds_contain_the_truth():
     """Of 50 violated worlds, at least 47; the weights of supported rows are learned."""
     hits, n_bounds = 0, 0

@@ -6,7 +6,7 @@ from numpy.testing import assert_allclose
 from scipy.stats import t as student
 
 from afape import Estimate
-from afape.arrays import effective_size
+from afape._arrays import effective_size
 
 
 def test_mean_by_hand():

@@ -3,25 +3,29 @@
 import numpy as np
 import pandas as pd
 import pytest
+from by_hand import KEY, costs_of, evidence
 from numpy.testing import assert_allclose
 from sklearn.neighbors import KNeighborsClassifier
 from worlds import GRAPH_WORLDS, ExactValues, GraphWorld, Shares, Zero
 
 import afape
+from afape.action_values.models import LearnedValues
 from afape.estimators.dm import direct_method
 from afape.estimators.drl import doubly_robust
 from afape.estimators.ipw import inverse_probability
-from afape.nuisance import Evidence, Fitted, LearnedValues, Recipe, View
-from afape.nuisance.propensity import ChainPropensity, LearnedPropensity
-from afape.nuisance.weights import Propensities
-from afape.walk import Ground, Tables, WalkTable, walk
+from afape.propensity.binding import Propensities
+from afape.propensity.chain import ChainPropensity
+from afape.propensity.known import BoundKnownPropensity
+from afape.propensity.learned import LearnedPropensity
 
 pytestmark = [
     # Rows that enumerate a world are no sample of it: mean weights need not be near 1, and few rows may carry much.
-    pytest.mark.filterwarnings("ignore::afape.NormalizerWarning"),
-    pytest.mark.filterwarnings("ignore::afape.SupportWarning"),
+    pytest.mark.filterwarnings("ignore::afape.warnings.NormalizerWarning"),
+    pytest.mark.filterwarnings("ignore::afape.warnings.SupportWarning"),
     pytest.mark.filterwarnings(
-        "ignore::afape.HeavyWeightsWarning", "ignore::afape.BalanceWarning", "ignore::afape.AssumptionWarning"
+        "ignore::afape.warnings.HeavyWeightsWarning",
+        "ignore::afape.warnings.BalanceWarning",
+        "ignore::afape.warnings.AssumptionWarning",
     ),
 ]
 
@@ -48,12 +52,15 @@ def test_plain_weighting_equals_truth_over_every_pattern(world, estimator):
         assert_allclose(mass @ row_terms(result[estimator]), world.true_costs(), rtol=1e-9)
 
 
+BY_SHARES = LearnedPropensity(Shares(), min_propensity=0.0)
+
+
 @worlds
 def test_the_factorisation_recovers_the_true_propensity(world):
     """From the exact observed law: every row of the world, weighted by its probability."""
     data, levels, mass = world.everything()
     found = world.missingness.conditioning(data, np.ones(world.n_groups, dtype=bool))
-    chain = ChainPropensity(data, found, np.zeros(len(data), dtype=np.intp), Shares(), row_weight=mass)
+    chain = ChainPropensity(data, found, np.zeros(len(data), dtype=np.intp), BY_SHARES, mass)
     rows = np.arange(len(data)) if found.usable(data) is None else np.flatnonzero(found.usable(data))
     for required in world.patterns:
         asked = (required | found.gaps)[None]
@@ -69,25 +76,13 @@ def test_the_factorisation_recovers_the_true_propensity(world):
         assert_allclose(back, np.bincount(cell, mass), rtol=1e-9)  # weights have mean one given the values
 
 
-def evidence(world, data, propensity, given, *, row_weight=None, normalize=False, values=None):
-    """What a method reads in the hybrid view, put together by hand."""
-    table = WalkTable.concatenate(list(walk(Ground.recorded(data, world.policy, world.classifier))))
-    if values is not None:
-        table = table.without(np.flatnonzero(~given.usable(data)))
-        values = values.values(data, table, given.columns(data))
-    view = View(propensity, data.recorded, given.gaps)
-    recipe = Recipe(LearnedValues(), normalize, "before", np.zeros(len(data), dtype=np.intp), row_weight)
-    fitted = Fitted(data, recipe, given, Tables([table]), {}, {("sets", "known"): view}, (), table=table)
-    return Evidence(fitted, view, values=values)
-
-
 @worlds
 def test_weighting_learned_from_the_exact_law_equals_truth(world):
     data, _, mass = world.everything()
     given = world.missingness.conditioning(data, np.ones(world.n_groups, dtype=bool))
-    chain = ChainPropensity(data, given, np.zeros(len(data), dtype=np.intp), Shares(), row_weight=mass)
-    found = inverse_probability(evidence(world, data, chain, given, row_weight=mass)).outcome("", 0.95).estimates
-    assert_allclose([found[t].value for t in ("acquisition", "misclassification")], world.true_costs(), rtol=1e-9)
+    chain = ChainPropensity(data, given, np.zeros(len(data), dtype=np.intp), BY_SHARES, mass)
+    found = inverse_probability(evidence(world, data, chain, given, row_weight=mass, normalize=False))
+    assert_allclose(costs_of(found), world.true_costs(), rtol=1e-9)
 
 
 @pytest.mark.parametrize("name", ["peeling", "comparison"])
@@ -96,11 +91,10 @@ def test_doubly_robust_with_weights_learned_from_the_exact_law_survives_wrong_va
     world = GRAPH_WORLDS[name]
     data, _, mass = world.everything()
     given = world.missingness.conditioning(data, np.ones(world.n_groups, dtype=bool))
-    chain = ChainPropensity(data, given, np.zeros(len(data), dtype=np.intp), Shares(), row_weight=mass)
+    chain = ChainPropensity(data, given, np.zeros(len(data), dtype=np.intp), BY_SHARES, mass)
     wrong = afape.KnownValues(wrong_values, wrong_root)
-    seen = evidence(world, data, chain, given, row_weight=mass, values=wrong)
-    found = doubly_robust(seen).outcome("", 0.95).estimates
-    assert_allclose([found[t].value for t in ("acquisition", "misclassification")], world.true_costs(), rtol=1e-9)
+    seen = evidence(world, data, chain, given, row_weight=mass, normalize=False, values=wrong)
+    assert_allclose(costs_of(doubly_robust(seen)), world.true_costs(), rtol=1e-9)
 
 
 TWICE = GraphWorld(  # peeled, then compared
@@ -118,14 +112,15 @@ def test_stacked_influence_follows_weights_of_weights(world):
     """Infinitesimal jackknife: a row that weighs more moves every fit and every weight as the influence says."""
     data = world.draw(1500, 1)
     given = world.missingness.conditioning(data, np.ones(world.n_groups, dtype=bool))
-    chain = ChainPropensity(data, given, np.zeros(len(data), dtype=np.intp))
-    seen = evidence(world, data, chain, given, normalize=True)
-    influence = inverse_probability(seen).outcome("", 0.95).estimates["total"].influence
+    how = LearnedPropensity(form="linear", min_propensity=0.0)
+    chain = ChainPropensity(data, given, np.zeros(len(data), dtype=np.intp), how)
+    seen = evidence(world, data, chain, given)
+    influence = inverse_probability(seen).answer().estimates["total"].influence
 
     def moved(row, by):
         drawn = np.ones(len(data))
         drawn[row] += by
-        return inverse_probability(seen.fitted.refit(drawn).evidence(("sets", "known"))).values["total"]
+        return costs_of(inverse_probability(seen.fitted.refit(drawn).evidence(KEY))).sum()
 
     rows = np.random.default_rng(0).choice(len(data), 25, replace=False)
     slopes = [len(data) * (moved(row, 0.5) - moved(row, -0.5)) for row in rows]
@@ -191,10 +186,9 @@ def test_direct_method_with_exact_values_and_root_is_the_truth(world, normalize)
     given = world.missingness.conditioning(data, np.ones(world.n_groups, dtype=bool))
     exact = ExactValues(world, True)
     values = afape.KnownValues(exact.function, exact.root)
-    propensity = world.known_propensity().bind(data)
+    propensity = BoundKnownPropensity(world.known_propensity(), data)
     seen = evidence(world, data, propensity, given, row_weight=mass, normalize=normalize, values=values)
-    found = direct_method(seen).values
-    assert_allclose([found["acquisition"], found["misclassification"]], world.true_costs(), rtol=1e-9)
+    assert_allclose(costs_of(direct_method(seen)), world.true_costs(), rtol=1e-9)
 
 
 def test_with_everything_given_always_recorded_it_is_the_semi_offline_view():
@@ -233,9 +227,9 @@ def test_which_estimators_are_offered_follows_from_graph_and_policy():
     world = GRAPH_WORLDS["paper"]
     data = world.draw(400, 0)
     everyone = run(world, data, propensity=None)
-    assert list(everyone.outcomes) == ["imp-mean", "blocking", "cc", "ipw-miss", *HYBRID, "eff-semi-miss"]
+    assert list(everyone.answers) == ["imp-mean", "blocking", "cc", "ipw-miss", *HYBRID, "eff-semi-miss"]
     modest = afape.evaluate(data, afape.FixedOrder(["g1"]), world.classifier, missingness=world.missingness)
-    assert list(modest.outcomes) == [
+    assert list(modest.answers) == [
         "imp-mean",
         "blocking",
         "cc",
@@ -253,11 +247,11 @@ def test_self_censoring_is_refused_only_where_the_policy_needs_it():
     world = GRAPH_WORLDS["paper"]
     data = world.draw(400, 0)
     graph = afape.MNAR("g0 -> R_g1; g2 -> R_g2")
-    with pytest.raises(ValueError, match="'g2' is recorded depends on its own value"):
+    with pytest.raises(ValueError, match="'g2' depends on its own value"):
         run(world, data, missingness=graph, propensity=None)
     fine = afape.evaluate(data, afape.FixedOrder(["g1"]), world.classifier, missingness=graph)
     assert "ipw-semi" in fine
-    assert "ipw-miss" not in fine.outcomes
+    assert "ipw-miss" not in fine.answers
     with pytest.raises(ValueError, match="complete row is not identified"):
         afape.evaluate(data, afape.FixedOrder(["g1"]), world.classifier, missingness=graph, estimators=["ipw-miss"])
 
@@ -298,7 +292,7 @@ def test_a_model_that_takes_no_weights_is_refused_where_rows_are_weighted():
     nearest = afape.LearnedPropensity(KNeighborsClassifier(25))
     for name in ("odds ratio", "peeling"):
         world = GRAPH_WORLDS[name]
-        with pytest.raises(TypeError, match=r"'estimator' must take 'sample_weight'.*KNeighborsClassifier"):
+        with pytest.raises(TypeError, match=r"'estimator' must accept 'sample_weight'.*KNeighborsClassifier"):
             run(world, world.draw(400, 0), propensity=nearest, estimators=["ipw-semi-miss"])
     world = GRAPH_WORLDS["paper"]
     assert "ipw-semi-miss" in run(world, world.draw(400, 0), propensity=nearest, estimators=["ipw-semi-miss"])
@@ -314,8 +308,8 @@ def test_label_dependent_missingness_needs_no_graph():
         data,
         afape.MAR([], label=True).conditioning(data, np.ones(3, dtype=bool)),
         np.zeros(len(data), dtype=np.intp),
-        Shares(),
-        row_weight=mass,
+        LearnedPropensity(Shares()),
+        mass,
     )
     both = np.array([[False, True, True]])
     p = chain.probability(np.arange(len(data)), both, np.zeros(len(data), dtype=np.intp))
@@ -374,7 +368,7 @@ def test_support_counts_rows_that_have_what_is_adjusted_for():
     problem = afape.Problem({"g1": ["g1"], "g2": ["g2"]}, {"g1": 1.0, "g2": 1.0}, "y", 4.0)
     data = afape.Retrospective(frame, problem)
     graph = afape.MNAR("R_g1; g1 -> R_g2; R_g1 -> R_g2")
-    with pytest.warns(afape.SupportWarning, match="g2"):
+    with pytest.warns(afape.warnings.SupportWarning, match="g2"):
         result = afape.evaluate(
             data, afape.RandomSubset(0.3), Zero(), missingness=graph, estimators=["ipw-semi-miss", "drl-semi-miss"]
         )
@@ -403,7 +397,7 @@ def test_bounds_where_what_is_adjusted_for_is_never_recorded_in_some_rows():
     data = afape.Retrospective(pd.DataFrame(columns), problem)
     graph = afape.MNAR("x -> R_g1; g1 -> R_g2")
     policy = afape.FixedOrder(["g2"])
-    with pytest.warns(afape.SupportWarning, match="x < "):
+    with pytest.warns(afape.warnings.SupportWarning, match="x < "):
         result = afape.evaluate(
             data, policy, Zero(), missingness=graph, estimators=["ipw-semi-miss", "drl-semi-miss", "dm-semi-miss"]
         )
@@ -420,7 +414,7 @@ def test_a_replicate_that_cannot_be_learned_is_lost_not_fatal():
     world = GRAPH_WORLDS["odds ratio"]
     data = world.draw(30, 4)
     result = run(world, data, propensity=None, normalize=True, estimators=["ipw-semi-miss"], n_folds=1, bootstrap=150)
-    outcome = result.outcomes["ipw-semi-miss"]
+    outcome = result.answers["ipw-semi-miss"]
     assert outcome.replicates == 150
     assert 0 < outcome.lost < 60
     assert np.isfinite(outcome.estimates["total"].bootstrap_std_error)
@@ -430,7 +424,7 @@ def test_a_known_propensity_must_know_a_label_that_matters():
     world = GRAPH_WORLDS["label"]
     data = world.draw(100, 0)
     ignorant = afape.KnownPropensity(lambda values, required: np.full(len(values), 0.5))
-    with pytest.raises(ValueError, match="must know the label"):
+    with pytest.raises(ValueError, match="must use the label"):
         run(world, data, propensity=ignorant)
 
 

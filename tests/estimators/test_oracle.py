@@ -6,14 +6,16 @@ from numpy.testing import assert_allclose
 from worlds import WORLDS, hajek
 
 import afape
-from afape.plan import choices_under
+from afape.run.plan import choices_under
 
 pytestmark = [
     pytest.mark.parametrize("world", WORLDS, ids=lambda w: f"world{w.seed}"),
     # Rows that enumerate a world are no sample of it: mean weights need not be near 1, nor rows balanced.
-    pytest.mark.filterwarnings("ignore::afape.NormalizerWarning"),
+    pytest.mark.filterwarnings("ignore::afape.warnings.NormalizerWarning"),
     pytest.mark.filterwarnings(
-        "ignore::afape.HeavyWeightsWarning", "ignore::afape.BalanceWarning", "ignore::afape.AssumptionWarning"
+        "ignore::afape.warnings.HeavyWeightsWarning",
+        "ignore::afape.warnings.BalanceWarning",
+        "ignore::afape.warnings.AssumptionWarning",
     ),
 ]
 
@@ -121,8 +123,8 @@ def test_nothing_missing_every_estimator_is_the_truth(world):
         missingness=afape.MCAR(),
         propensity=[None, world.known_propensity()],
     )
-    assert list(result.outcomes) == [c.name for c in choices_under(afape.MCAR(), {"learned": None, "known": None})]
-    for name in result.outcomes:
+    assert list(result.answers) == [c.name for c in choices_under(afape.MCAR(), {"learned": None, "known": None})]
+    for name in result.answers:
         if name == "dm-semi":  # a regression, exact only where it can be
             continue
         for target, estimate in truth.items():

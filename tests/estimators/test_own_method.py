@@ -6,33 +6,26 @@ from numpy.testing import assert_allclose
 from small_records import Above, Look, frame, records
 
 import afape
-from afape.estimators import METHODS, Method
-from afape.estimators.ipw import InverseProbability
-from afape.estimators.weighted import weighted_sums
+from afape.estimators.booking import FINAL, PLAIN, Booking, Lines
+from afape.estimators.catalogue import METHODS, Method
+from afape.estimators.weighted import Weighted
 
 
 class HalfNormalised:
-    """Prices as plain means, misclassification divided by the mean weight."""
+    """Prices as plain means, misclassification divided by the mean final weight."""
 
-    n_quantities = 4
-
-    def __init__(self):
-        self.plain, self.normalised = InverseProbability(normalize=False), InverseProbability(normalize=True)
-
-    def quantities(self, table, flows):
-        return self.plain.quantities(table, flows)
-
-    def linearise(self, mean):
-        plain, normalised = self.plain.linearise(mean), self.normalised.linearise(mean)
-        out = []
-        for a, b in zip(plain, normalised, strict=True):
-            parts = {"acquisition": a["acquisition"], "misclassification": b["misclassification"]}
-            out.append({**parts, "total": parts["acquisition"] + parts["misclassification"]})
-        return out[0], out[1]
+    def lines(self, table, flows, columns):
+        states = np.arange(len(table.row))
+        plain, final = np.full(len(states), PLAIN), np.full(len(states), FINAL)
+        yield Lines(columns.decisions(table), (Booking(flows.decided, states, plain),))
+        yield Lines(columns.stops(table, states), (Booking(flows.own, states, final),))
+        for left, stop, at, flow in (*flows.lost(columns), *flows.whole(columns)):
+            yield Lines(left, (Booking(flow, at, plain[at]),))
+            yield Lines(stop, (Booking(flow, at, final[at]),))
 
 
 def half_normalised(evidence):
-    return weighted_sums(evidence, HalfNormalised())
+    return Weighted(evidence, HalfNormalised())
 
 
 @pytest.fixture
@@ -50,19 +43,35 @@ def test_evaluate(half):
     options = {"missingness": afape.MAR(["a"]), "estimators": NAMES}
     plain, normalised = (afape.evaluate(data, Look(), Above(), normalize=flag, **options) for flag in (False, True))
     for result in (plain, normalised):
-        assert result["half"]["acquisition"].value == plain["ipw-semi"]["acquisition"].value
-        assert result["half"]["misclassification"].value == normalised["ipw-semi"]["misclassification"].value
+        for target, twin in (("acquisition", plain), ("misclassification", normalised)):
+            assert_allclose(result["half"][target].value, twin["ipw-semi"][target].value, rtol=1e-12)
         assert_allclose(result["half"]["acquisition"].influence, plain["ipw-semi"]["acquisition"].influence)
         assert "half" in set(result.support.estimators["estimator"])
 
 
+def test_parts_metrics_and_prices(half):
+    data = records(frame())
+    options = {"missingness": afape.MAR(["a"]), "estimators": NAMES}
+    plain, result = (afape.evaluate(data, Look(), Above(), normalize=flag, **options) for flag in (False, True))
+    parts = result.parts("half")
+    for group, rate in parts.rates.items():
+        assert_allclose(rate.value, plain.parts("ipw-semi").rates[group].value, rtol=1e-12)
+    for pair, share in parts.confusion.items():
+        assert_allclose(share.influence, result.parts("ipw-semi").confusion[pair].influence, atol=1e-12)
+    assert_allclose(result.metrics("half")["estimate"], result.metrics("ipw-semi")["estimate"])
+    dearer = {name: 2 * price for name, price in zip(parts.tariff.groups, parts.tariff.prices, strict=True)}
+    again = result.reprice(dearer)["half"]["acquisition"]
+    assert_allclose(again.value, 2 * result["half"]["acquisition"].value)
+    assert_allclose(again.std_error, 2 * result["half"]["acquisition"].std_error)
+
+
 def test_it_is_among_the_defaults_and_has_a_twin(half):
     known = afape.KnownPropensity(lambda values, required: np.full(len(values), 0.5))
-    with pytest.warns(afape.NormalizerWarning):
+    with pytest.warns(afape.warnings.NormalizerWarning):
         result = afape.evaluate(
             records(frame()), Look(), Above(), missingness=afape.MAR(["a"]), propensity=[None, known], n_imputations=2
         )
-    assert {"half", "half-gt"} <= set(result.outcomes)
+    assert {"half", "half-gt"} <= set(result.answers)
 
 
 def test_compare(half):
@@ -85,7 +94,7 @@ def test_bootstrap(half):
 def test_bounds(half):
     table = frame(1500)
     table.loc[table["a"] < -0.7, "b"] = np.nan  # never recorded there
-    with pytest.warns(afape.SupportWarning):
+    with pytest.warns(afape.warnings.SupportWarning):
         result = afape.evaluate(
             records(table), Look(), Above(), missingness=afape.MAR(["a"]), estimators=NAMES, bootstrap=3
         )

@@ -12,8 +12,10 @@ from numpy.testing import assert_array_equal
 from sklearn.linear_model import LogisticRegression
 
 import afape
-from afape.experiments.synthetic import synthetic_mar
-from afape.gym import ID, AcquisitionEnv, AcquisitionVectorEnv, rollout
+from afape.benchmark.synthetic import synthetic_mar
+from afape.gym import ID, rollout
+from afape.gym.environment import AcquisitionEnv
+from afape.gym.vector import AcquisitionVectorEnv
 
 
 class SumOfKnown:
@@ -185,7 +187,7 @@ def test_bad_input():
     env = AcquisitionEnv(data, SumOfKnown())
     with pytest.raises(RuntimeError, match=r"No episode is running"):
         env.step(0)
-    with pytest.raises(ValueError, match=r"'row' in the options must be a row from 0 to 3, but is 4"):
+    with pytest.raises(ValueError, match=r"options\['row'\] must be a row from 0 to 3, but is 4"):
         env.reset(options={"row": 4})
     env.reset(seed=0)
     for action in (4, -1, 0.5, [1]):

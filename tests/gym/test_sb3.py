@@ -10,10 +10,10 @@ from stable_baselines3 import A2C, DQN, PPO, SAC
 from stable_baselines3.common.vec_env import DummyVecEnv, VecNormalize
 
 import afape
-from afape.agents import from_sb3
 from afape.agents.policy import ask_policy
-from afape.experiments.synthetic import synthetic_mar
-from afape.gym import AcquisitionEnv
+from afape.agents.sb3 import from_sb3
+from afape.benchmark.synthetic import synthetic_mar
+from afape.gym.environment import AcquisitionEnv
 
 KINDS = {
     "DQN": (DQN, {"learning_starts": 50, "train_freq": 4}),
@@ -113,7 +113,7 @@ def test_bad_input(models):
         from_sb3(SAC("MlpPolicy", "Pendulum-v1", device="cpu", buffer_size=10))
     with pytest.raises(ValueError, match=r"'epsilon' must lie in \[0, 1\], but is 1.5"):
         from_sb3(models["DQN"], epsilon=1.5)
-    with pytest.raises(ValueError, match=r"'epsilon' must be 0 for PPO, which has probabilities of its own"):
+    with pytest.raises(ValueError, match=r"'epsilon' must be 0 for PPO, which has its own probabilities"):
         from_sb3(models["PPO"], epsilon=0.1)
     with pytest.raises(TypeError, match=r"'deterministic' must be True or False, but is 1"):
         from_sb3(models["PPO"], deterministic=1)

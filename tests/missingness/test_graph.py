@@ -24,9 +24,8 @@ PAPER = "x1 -> R_x2; x1 -> R_x3; x2 -> R_x3"
         MGraph("x1 -> R_x2\nx1, x2 -> R_x3\n"),
         MGraph(MGraph(PAPER)),
         MGraph(str(MGraph(PAPER))),
-        MGraph.from_adjacency(MGraph(PAPER).to_adjacency()),
     ],
-    ids=["pairs", "commas", "lines", "copy", "its own text", "table"],
+    ids=["pairs", "commas", "lines", "copy", "its own text"],
 )
 def test_one_graph_can_be_written_in_many_ways(same):
     assert same == MGraph(PAPER)
@@ -48,13 +47,6 @@ def test_a_table_knows_edges_both_ways():
     table.loc["R_a", "R_b"] = table.loc["R_b", "R_a"] = 1
     graph = MGraph.from_adjacency(table)
     assert graph == MGraph("age -> R_a; R_a <-> R_b")
-    pd.testing.assert_frame_equal(graph.to_adjacency().loc[table.index, table.columns], table)
-
-
-def test_networkx_has_every_node_and_edge():
-    graph = MGraph("age -> R_a; R_a <-> R_b; b").to_networkx()
-    assert set(graph.nodes) == {"age", "R_a", "R_b", "b"}
-    assert {(a, b, k) for a, b, k in graph.edges(data="kind")} == {("age", "R_a", "->"), ("R_a", "R_b", "<->")}
 
 
 def test_the_drawing_shows_every_node():
@@ -113,7 +105,7 @@ def test_odds_ratios_where_no_regression_will_do():
 @pytest.mark.parametrize(
     ("text", "words"),
     [
-        ("a -> R_a", "'a' is recorded depends on its own value"),
+        ("a -> R_a", "recording of 'a' depends on its own value"),
         ("b -> R_a -> R_b; a -> R_b", "no factorisation"),
     ],
 )
@@ -147,12 +139,12 @@ def test_edges_among_values_decide_nothing():
     [
         ("R_a -> R_b -> R_a", ValueError, "no cycle, but has R_a -> R_b -> R_a"),
         ("a -> b; b -> a", ValueError, "no cycle"),
-        ("R_a -> b", ValueError, "measuring must not change what is measured"),
-        ("a <-> R_b", ValueError, "'<->' joins two indicators"),
-        ("a <-> b", ValueError, "'<->' joins two indicators"),
-        ("R_a <-> R_a", ValueError, "'<->' joins two indicators"),
-        ("a - > R_b", ValueError, "must read like"),
-        ("a -> ", ValueError, "must read like"),
+        ("R_a -> b", ValueError, "measuring must not change values"),
+        ("a <-> R_b", ValueError, "'<->' must join two indicators"),
+        ("a <-> b", ValueError, "'<->' must join two indicators"),
+        ("R_a <-> R_a", ValueError, "'<->' must join two indicators"),
+        ("a - > R_b", ValueError, "must have the form"),
+        ("a -> ", ValueError, "must have the form"),
         ([("a",)], ValueError, "must be pairs"),
         (["a -> R_b"], ValueError, "must be pairs"),
         ([("a", "R_b", "--")], ValueError, "must be pairs"),
@@ -168,8 +160,6 @@ def test_tables_that_cannot_be():
         MGraph.from_adjacency(pd.DataFrame([[0, 1]], index=["a"], columns=["a", "R_b"]))
     with pytest.raises(ValueError, match="has gaps"):
         MGraph.from_adjacency(pd.DataFrame([[0, np.nan], [0, 0]], index=["a", "R_b"], columns=["a", "R_b"]))
-    with pytest.raises(ValueError, match="joined twice"):
-        MGraph("R_a -> R_b; R_a <-> R_b").to_adjacency()
 
 
 def test_unknown_groups_and_strings():
@@ -199,18 +189,18 @@ def records():
 @pytest.mark.parametrize(
     ("missingness", "words"),
     [
-        (lambda: afape.MNAR("age -> R_cbc; sex -> R_lactate"), "'sex' is none. The groups are"),
-        (lambda: afape.MNAR("age -> R_cbc; hgb -> R_lactate"), "'hgb' is none"),  # a column, not a group
+        (lambda: afape.MNAR("age -> R_cbc; sex -> R_lactate"), "'sex' is not a group. The groups are"),
+        (lambda: afape.MNAR("age -> R_cbc; hgb -> R_lactate"), "'hgb' is not a group"),  # a column, not a group
         (
             lambda: afape.MNAR("age -> R_cbc"),
             "'lactate' is missing in 15 of 60 rows, but the graph has no node R_lactate",
         ),
         (lambda: afape.MNAR("age -> R_cbc; R_died; R_lactate"), "indicator of the label 'died'"),
-        (lambda: afape.MNAR("lactate -> R_lactate; R_cbc"), "'lactate' is recorded depends on its own value"),
+        (lambda: afape.MNAR("lactate -> R_lactate; R_cbc"), "recording of 'lactate' depends on its own value"),
         (lambda: afape.MNAR("cbc -> R_lactate <- R_cbc; lactate -> R_cbc"), "must identify the propensity"),
         (lambda: afape.MNAR(), "either 'graph' or 'adjust'"),
         (lambda: afape.MNAR("R_cbc", adjust=["cbc"]), "either 'graph' or 'adjust'"),
-        (lambda: afape.MNAR("R_cbc", label=True), "'label' goes with 'adjust'"),
+        (lambda: afape.MNAR("R_cbc", label=True), "'label' needs 'adjust'"),
         (lambda: afape.MNAR(adjust=["sex"]), "'adjust' must name groups"),
     ],
 )

@@ -8,8 +8,9 @@ import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
 import afape
-from afape import MAR, MCAR, GraphMechanism, IndependentMechanism, LogisticMechanism, Problem, Retrospective
-from afape.experiments import synthetic_mar, synthetic_mnar
+from afape import MAR, MCAR, Problem, Retrospective
+from afape.benchmark.synthetic import synthetic_mar, synthetic_mnar
+from afape.missingness import GraphMechanism, IndependentMechanism, LogisticMechanism
 
 PROBLEM = Problem(
     {"age": ["age"], "vitals": ["pulse", "bp"], "cbc": ["hgb", "wbc"], "lactate": ["lactate"]},
@@ -60,8 +61,8 @@ def test_columns_that_missingness_depends_on(assumption, columns):
         (["age", "cbc"], ValueError, "'cbc' is missing in 2 of 5 rows"),
         ([], ValueError, r"'given' must name at least one group; for none, use afape\.MCAR\(\)"),
         (["age", "age"], ValueError, "'given' must name each group once"),
-        (["sex"], ValueError, r"'given' must name groups, but 'sex' is none. The groups are \['age', 'vitals'"),
-        (["pulse"], ValueError, "'given' must name groups, but 'pulse' is none"),  # a column, not a group
+        (["sex"], ValueError, r"'given' must name groups, but 'sex' is not a group. The groups are \['age', 'vitals'"),
+        (["pulse"], ValueError, "'given' must name groups, but 'pulse' is not a group"),  # a column, not a group
         ("age", TypeError, "'given' must be a list of group names, but is the text 'age'"),
     ],
 )
@@ -235,7 +236,7 @@ REFUSED = {
     "unknown column": (
         lambda d: LogisticMechanism({}, {"cbc": {"vitals": 1.0}}).hide(d),
         ValueError,
-        r"'weights' must name columns of the data, but 'vitals' is none. They are \['age', 'pulse'",
+        r"'weights' must name columns of the data, but 'vitals' is not one of them. They are \['age', 'pulse'",
     ),
     "column of the group itself": (
         lambda d: LogisticMechanism({}, {"cbc": {"hgb": 1.0}}).hide(d),
@@ -278,7 +279,7 @@ REFUSED = {
     "share of an unknown group": (
         lambda d: IndependentMechanism({"sex": 0.5}).hide(d),
         ValueError,
-        "'shares' must name groups, but 'sex' is none",
+        "'shares' must name groups, but 'sex' is not a group",
     ),
 }
 
@@ -337,11 +338,10 @@ def test_a_graph_hides_as_often_as_it_says():
 def test_a_graph_knows_its_propensity_where_it_is_asked():
     """Only values that the required groups depend on are looked at."""
     data = DRAWN.hide(complete(200), random_state=1)
-    bound = DRAWN.propensity(data).bind(data)
     rows = np.flatnonzero(data.recorded[:, 2])
-    sets = np.array([[False, False, True, True]])
-    found = bound.probability(rows, sets, np.zeros(len(rows), dtype=np.intp))
-    assert_allclose(found, superset_by_hand(data.values[rows], data.labels[rows], sets[0]), rtol=1e-12)
+    required = np.array([False, False, True, True])
+    found = DRAWN.propensity(data).lookup(data).ask(rows, np.tile(required, (len(rows), 1)))
+    assert_allclose(found, superset_by_hand(data.values[rows], data.labels[rows], required), rtol=1e-12)
 
 
 def test_random_weights_follow_the_graph():
@@ -359,14 +359,14 @@ def test_random_weights_follow_the_graph():
 @pytest.mark.parametrize(
     ("make", "words"),
     [
-        (lambda: GraphMechanism("R_cbc", {"age": 1.0}), "'age' has no indicator"),
+        (lambda: GraphMechanism("R_cbc", {"age": 1.0}), "'age' has none"),
         (lambda: GraphMechanism("R_cbc", {"cbc": np.inf}), "must be finite"),
         (lambda: GraphMechanism("R_cbc; R_lactate", hidden={("cbc", "lactate"): 1.0}), "not joined"),
         (
             lambda: GraphMechanism("age -> R_cbc", weights={"cbc": {"bp": 1.0}}).hide(complete()),
             "no edge vitals -> R_cbc",
         ),
-        (lambda: GraphMechanism("R_sex").hide(complete()), "'sex' is none"),
+        (lambda: GraphMechanism("R_sex").hide(complete()), "'sex' is not a group"),
         (
             lambda: GraphMechanism("cbc -> R_lactate", weights={"lactate": {"hgb": 1.0}}).hide(hidden([1], "cbc")),
             "complete",

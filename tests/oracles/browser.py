@@ -10,7 +10,7 @@ DESKTOP, PHONE = (1200, 900), (390, 844)
 
 
 def lacking():
-    """What is not installed; empty where browser tests can run."""
+    """Names of missing packages; empty if browser tests can run."""
     names = [name for name in ("selenium", "axe_core_python") if find_spec(name) is None]
     chromium = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
     names += [] if chromium else ["Chromium"]
@@ -19,7 +19,7 @@ def lacking():
 
 
 class Browser:
-    """Opens pages offline, and remembers what they asked for and complained about."""
+    """Opens pages offline; gives their requests and messages."""
 
     def __init__(self):
         from selenium import webdriver
@@ -36,6 +36,7 @@ class Browser:
         options.set_capability("goog:loggingPrefs", {"browser": "ALL", "performance": "ALL"})
         self.driver = webdriver.Chrome(options=options, service=Service(shutil.which("chromedriver")))
         self.driver.set_script_timeout(120)
+        self.driver.get("about:blank")  # ends the requests of the browser's own start page
 
     def size(self, size):
         width, height = size
@@ -52,7 +53,7 @@ class Browser:
         return [entry["message"] for entry in self.driver.get_log("browser")]
 
     def requests(self):
-        """Addresses that the page asked for."""
+        """Addresses that the page requested."""
         messages = [json.loads(entry["message"])["message"] for entry in self.driver.get_log("performance")]
         return [m["params"]["request"]["url"] for m in messages if m["method"] == "Network.requestWillBeSent"]
 
@@ -60,7 +61,7 @@ class Browser:
         return self.driver.execute_script(script, *arguments)
 
     def violations(self):
-        """What axe finds, serious or worse."""
+        """Accessibility violations found by axe, serious or worse."""
         import axe_core_python
 
         self.driver.execute_script((Path(axe_core_python.__file__).parent / "axe.min.js").read_text())

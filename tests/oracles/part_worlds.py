@@ -53,6 +53,15 @@ def true_parts(world):
     return sum(mass * run_parts(world, world.values(x), y) for x, y, mass in cells)
 
 
+def priced(world):
+    """Acquisition and misclassification cost as linear combinations of the parts, (P, 2)."""
+    out = np.zeros((n_parts(world), 2))
+    costly = int(world.costly.sum())
+    out[:costly, 0] = world.prices[world.costly]
+    out[costly : costly + world.n_classes**2, 1] = world.costs.ravel()
+    return out
+
+
 def weighted_parts(world, row, label, recorded, weight):
     """One row of plain IPW-Semi by enumeration: the weight before a decision for what it takes, the last for a stop."""
     out = np.zeros(n_parts(world))
@@ -135,6 +144,18 @@ class PartComponents:
         keys = np.column_stack([self.world.cell_levels[:, t | self.known], self.world.cell_label])
         return np.unique(keys, axis=0, return_inverse=True)[1].ravel()
 
+    @property
+    def inner(self):
+        """Sets strictly inside one that runs reach, small ones first."""
+        found = {}
+        for s in self.sets:
+            groups = np.flatnonzero(s)
+            for size in range(len(groups)):
+                for part in itertools.combinations(groups, size):
+                    t = np.isin(np.arange(len(s)), part)
+                    found[t.tobytes()] = t
+        return sorted(found.values(), key=lambda t: t.sum())
+
     def mean(self, t):
         """What is taken for the conditional means, (cells, sets, P)."""
         if t.tobytes() not in self.memo:
@@ -163,7 +184,7 @@ class PartComponents:
         return out
 
     def row_parts_by_steps(self, cell, recorded, weight, q):
-        """The same, groups added one at a time up to q of them: the mean over every order in which this can be done."""
+        """Value of one row, groups added one at a time up to q of them: the mean over every order of the groups."""
         out = np.zeros(n_parts(self.world))
         for number, s in enumerate(self.sets):
             orders = list(itertools.permutations(np.flatnonzero(s)))
@@ -177,6 +198,23 @@ class PartComponents:
                     out += weight(t) * (now - before) / len(orders)
                     before = now
         return out
+
+    def bound(self):
+        """Standard deviation of the efficient influence value of the total cost.
+
+        It is E[h | what is recorded] where (sum over r of P(R = r | X_o) E[. | x_r, X_o, Y]) h = m - J, and m the cost of
+        a run with everything measured.
+        """
+        world, mass = self.world, self.world.cell_mass
+        m = self.parts.sum(axis=1) @ priced(world).sum(axis=1)
+        law = np.array([world.pattern_law(x, y) for x, y in zip(world.cell_levels, world.cell_label, strict=True)])
+        operator = np.zeros((len(m), len(m)))
+        for k, pattern in enumerate(world.patterns):
+            cell = self.cells_of(pattern & self.gaps)
+            same = (cell[:, None] == cell[None]) * mass
+            operator += law[:, [k]] * same / same.sum(axis=1, keepdims=True)
+        h = np.linalg.lstsq(operator, m - mass @ m, rcond=None)[0]
+        return float(np.sqrt(mass @ (h * (m - mass @ m))))
 
 
 def exact_part_means(exact, t):

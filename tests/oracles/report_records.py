@@ -44,7 +44,7 @@ def bounded_comparison():
     hidden = data.recorded.copy()
     hidden[:, 2] &= data.values[:, 0] > -0.5
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore", afape.SupportWarning)
+        warnings.simplefilter("ignore", afape.warnings.SupportWarning)
         return afape.compare(
             data.hide(hidden),
             {"all": afape.AcquireAll(), "none": afape.AcquireNone()},

@@ -19,12 +19,12 @@ import afape
 
 # Rows that enumerate a world are no sample of it.
 enumerated = pytest.mark.filterwarnings(
-    "ignore::afape.NormalizerWarning",
-    "ignore::afape.HeavyWeightsWarning",
-    "ignore::afape.BalanceWarning",
-    "ignore::afape.AssumptionWarning",
-    "ignore::afape.SupportWarning",
-    "ignore::afape.ValueFallbackWarning",
+    "ignore::afape.warnings.NormalizerWarning",
+    "ignore::afape.warnings.HeavyWeightsWarning",
+    "ignore::afape.warnings.BalanceWarning",
+    "ignore::afape.warnings.AssumptionWarning",
+    "ignore::afape.warnings.SupportWarning",
+    "ignore::afape.warnings.ValueFallbackWarning",
 )
 
 

@@ -9,8 +9,9 @@ from hypothesis import strategies as st
 from numpy.testing import assert_allclose
 from scipy.optimize import linprog
 
-from afape.sensitivity_analysis.marginal import Ratio, ValidWeights, bounds, largest_ratio, odds_box
+from afape.sensitivity_analysis.marginal import ValidWeights, bounds, largest_ratio, odds_box
 from afape.sensitivity_analysis.order import RowOrders
+from afape.sensitivity_analysis.stops import Ratio
 from afape.sensitivity_analysis.tipping import certainly_below, certainly_cheaper, tipping_strength
 
 
@@ -37,7 +38,7 @@ class Case:
             flow = rng.random(s) * (rng.random(s) < 0.7)
             flow[0] += 0.1
             self.ratios.append(Ratio(flow * rng.choice([0.0, 1.0, 3.0, 5.0], size=s), flow))
-        self.weights = ValidWeights(self.nominal, RowOrders(self.row, self.sets).under(self.nominal))
+        self.weights = ValidWeights(self.nominal, RowOrders.of(self.row, self.sets).under(self.nominal))
 
     @property
     def ordered(self):
@@ -120,8 +121,8 @@ def test_order_makes_bounds_tighter():
     """One row stops in a small set wrongly or in a larger one rightly: their weights cannot cross."""
     row, sets, nominal = np.zeros(2, int), np.array([[False], [True]]), np.array([2.0, 2.5])
     ratio = Ratio(np.array([0.5, 0.0]), np.array([0.5, 0.5]))
-    free = ValidWeights(nominal, RowOrders(row, np.array([[True, False], [False, True]])).under(nominal))
-    tied = ValidWeights(nominal, RowOrders(row, sets).under(nominal))
+    free = ValidWeights(nominal, RowOrders.of(row, np.array([[True, False], [False, True]])).under(nominal))
+    tied = ValidWeights(nominal, RowOrders.of(row, sets).under(nominal))
     upper_free, upper_tied = (largest_ratio(ratio, w, 4.0)[0] for w in (free, tied))
     assert_allclose(upper_free, 5 / (5 + 1.375))
     assert_allclose(upper_tied, 0.5)
@@ -136,11 +137,11 @@ def test_rows_with_many_sets_keep_the_order_along_chains():
     nominal = np.where(sets, 1 + odds, 1.0).prod(axis=1)
     flow = rng.random(len(sets))
     ratio = Ratio(flow * rng.choice([0.0, 2.0], size=len(sets)), flow)
-    orders = RowOrders(row, sets)
+    orders = RowOrders.of(row, sets)
     assert orders.relaxed == 1
     tied = orders.under(nominal)
     relaxed, _ = largest_ratio(ratio, ValidWeights(nominal, tied), 3.0)
-    exact = RowOrders(row, sets, exact=32).under(nominal)
+    exact = RowOrders.of(row, sets, exact=32).under(nominal)
 
     def solved(pairs):
         low, high = odds_box(nominal, 3.0)
@@ -177,7 +178,7 @@ def test_chains_equal_a_general_solver(seed, length, crossing):
     order = np.zeros((len(small), 2 * length))
     order[np.arange(len(small)), small], order[np.arange(len(small)), small + 1] = 1, -1
     solved = linprog(-gain, A_ub=order, b_ub=np.zeros(len(small)), bounds=np.column_stack([low, high]))
-    w = RowOrders(row, sets, exact=1).under(nominal).maximise(gain, low, high)
+    w = RowOrders.of(row, sets, exact=1).under(nominal).maximise(gain, low, high)
     assert_allclose(gain @ w, -solved.fun, rtol=1e-9, atol=1e-9)
     assert (order @ w <= 1e-9).all()
     assert ((w >= low - 1e-9) & (w <= high + 1e-9)).all()

@@ -13,11 +13,14 @@ from scipy.optimize import linprog
 from worlds import WORLDS, Zero
 
 import afape
-from afape.experiments import synthetic_mar, synthetic_mnar, synthetic_policies
-from afape.nuisance import View
-from afape.sensitivity_analysis.balance import SharpWeights
-from afape.sensitivity_analysis.marginal import StopStates, bounds, odds_box, stop_lines
-from afape.walk import Ground, WalkTable, walk
+from afape.benchmark.synthetic import synthetic_mar, synthetic_mnar, synthetic_policies
+from afape.propensity.known import BoundKnownPropensity
+from afape.propensity.weights import View
+from afape.sensitivity_analysis.marginal import bounds, odds_box
+from afape.sensitivity_analysis.stops import stops_of
+from afape.sensitivity_analysis.uncertain_costs import constraints_on
+from afape.walk.ground import Ground
+from afape.walk.walker import walk
 
 pytestmark = pytest.mark.slow
 
@@ -28,7 +31,7 @@ IDS = {"ids": lambda w: f"world{w.seed}"}
 @pytest.fixture(scope="module")
 def parts():
     experiment = synthetic_mar(2000)
-    classifier, data, _ = experiment.parts()
+    classifier, data, _ = experiment.prepare()
     return experiment, classifier, data
 
 
@@ -100,12 +103,14 @@ def test_adjusted_views_have_bounds_too(parts, adjust):
     experiment, classifier, data = parts
     policy = synthetic_policies()["Random 50 %"].bind(data.problem)
     view = View(
-        experiment.mechanism.propensity(data).bind(data), data.recorded, np.isin(data.problem.group_names, adjust)
+        BoundKnownPropensity(experiment.mechanism.propensity(data), data),
+        data.recorded,
+        np.isin(data.problem.group_names, adjust),
     )
-    table = WalkTable.concatenate([stop_lines(t) for t in walk(Ground.recorded(data, policy, classifier))])
-    states = StopStates.of([table], view, data.problem.prices, "misclassification")
-    ratio, weights = states.ratio(), states.valid(view)
-    lower, upper = bounds(ratio, weights, [1.0, 1.5])
+    walked = walk(Ground.recorded(data, policy, classifier))
+    (constraints,) = constraints_on([stops_of(walked, data.problem.prices, "misclassification")], data, view, None)
+    states, weights = constraints.states, constraints.weights(view, None)
+    lower, upper = bounds(states.ratio(), weights, [1.0, 1.5])
     assert lower[1] < lower[0] == upper[0] < upper[1]
     for i in (0, len(data) // 2):
         assert len(np.unique(states.sets[states.row == i], axis=0)) == (states.row == i).sum()
@@ -228,12 +233,12 @@ def test_sharp_weights_balance_and_equal_a_dense_solver(parts, policy):
     experiment, classifier, data = parts
     few = data.take(np.arange(60))
     result = run((experiment, classifier, few), {"p": synthetic_policies()[policy]}, kind="sharp")
-    states, balance = result.study.balanced("p")
-    weights = SharpWeights(states, result.study.view, balance)
+    _, sharp = result.costs.alone["p"]
+    states, weights = sharp.states, sharp.weights(result.costs.view, None)
     ratio, s, nominal = states.ratio(), len(states.row), weights.nominal
     recorded = few.recorded[states.row]
     assert (states.sets <= recorded).all()
-    h = balance.functions.toarray()
+    h = sharp.functions.toarray()
     for required in np.unique(states.sets, axis=0):
         mine = (states.sets == required).all(axis=1)
         assert mine.sum() == (few.recorded | ~required).all(axis=1).sum()
@@ -276,7 +281,7 @@ def test_row_weights_count_rows(parts, kind):
         {"p": afape.AcquireAll()},
         **options,
     )
-    lower, upper = once.study.bounds("p", LAMBDAS, row_weight=drawn.astype(float))
+    lower, upper = once.costs.bounds("p", LAMBDAS, row_weight=drawn.astype(float))
     assert_allclose(lower, often.table["bound_lower"], rtol=1e-6)
     assert_allclose(upper, often.table["bound_upper"], rtol=1e-6)
 
@@ -430,13 +435,13 @@ def test_no_module_hides_a_public_name():
 # --- warnings and bad input -------------------------------------------------------------------------------------------
 
 
-def test_sets_that_no_row_has_are_told_of():
+def test_policies_without_support_have_no_bounds():
     rng = np.random.default_rng(0)
     b = np.where(rng.random(60) < 0.5, 1.0, np.nan)
     frame = pd.DataFrame({"b": b, "c": np.where(np.isnan(b), 1.0, np.nan), "y": np.arange(60) % 2})
     data = afape.Retrospective(frame, afape.Problem({g: [g] for g in "bc"}, {"b": 1.0, "c": 1.0}, "y", 1.0))
     policies = {"b": afape.FixedOrder(["b"]), "all": afape.AcquireAll()}
-    with pytest.warns(afape.SupportWarning, match="'all' want a set of groups that no row like theirs has"):
+    with pytest.warns(afape.warnings.SupportWarning, match="'all' want a set of groups that is not recorded"):
         result = afape.sensitivity(data, policies, Zero(), missingness=afape.MCAR(), lambdas=[1, 2], bootstrap=3)
     table = result.table.set_index("policy")
     assert table.loc["all", ["bound_lower", "bound_upper", "lower", "upper"]].isna().all(axis=None)
@@ -453,9 +458,13 @@ class Untouched:
 @pytest.mark.parametrize(
     ("spoiled", "error", "match"),
     [
-        ({"lambdas": [0.9, 2]}, ValueError, "'lambdas' are odds ratios, finite and at least 1, but one of them is 0.9"),
-        ({"lambdas": [1, float("inf")]}, ValueError, "'lambdas' are odds ratios"),
-        ({"lambdas": [1, "2"]}, ValueError, "'lambdas' are odds ratios"),
+        (
+            {"lambdas": [0.9, 2]},
+            ValueError,
+            "'lambdas' must be finite odds ratios of at least 1, but one of them is 0.9",
+        ),
+        ({"lambdas": [1, float("inf")]}, ValueError, "'lambdas' must be finite odds ratios"),
+        ({"lambdas": [1, "2"]}, ValueError, "'lambdas' must be finite odds ratios"),
         ({"lambdas": [2, 1.5]}, ValueError, "'lambdas' must ascend"),
         ({"lambdas": [1, 1]}, ValueError, "'lambdas' must ascend"),
         ({"lambdas": []}, ValueError, "'lambdas' must be a list of at least one"),
@@ -525,7 +534,7 @@ def test_sharp_bounds_do_not_shut_out_the_truth_where_columns_are_many(n, n_colu
 
 def test_sharp_bounds_are_refused_where_the_records_cannot_tell():
     data = hidden_coin(300, 1, 0)
-    with pytest.raises(ValueError, match="'kind' must be 'valid' where recording depends on groups with gaps"):
+    with pytest.raises(ValueError, match="'kind' must be 'valid' if recording depends on groups with gaps"):
         afape.sensitivity(
             data, afape.AcquireAll(), Zero(), missingness=afape.MNAR(adjust=["g"]), kind="sharp", bootstrap=0
         )
@@ -533,7 +542,7 @@ def test_sharp_bounds_are_refused_where_the_records_cannot_tell():
 
 def test_graphs_have_valid_bounds_and_a_benchmark():
     experiment = synthetic_mnar(8000)
-    classifier, data, complete = experiment.parts()
+    classifier, data, complete = experiment.prepare()
     policy = synthetic_policies()["Random 50 %"]
     found = afape.sensitivity(
         data, policy, classifier, missingness=experiment.missingness, lambdas=[1, 1.5], bootstrap=0

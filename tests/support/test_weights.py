@@ -1,4 +1,4 @@
-"""What carries an estimate: heavy rows, mean weights, balance, and probabilities that are probabilities."""
+"""What an estimate depends on: heavy rows, mean weights, balance, and probabilities that are probabilities."""
 
 import json
 import warnings
@@ -11,10 +11,10 @@ from numpy.testing import assert_allclose
 from worlds import Zero
 
 import afape
-from afape.arrays import share_of_heaviest
-from afape.diagnostics.sums import balance_of, carried_by_few
-from afape.nuisance.weights import View
-from afape.support import SupportThresholds
+from afape._arrays import share_of_heaviest
+from afape.propensity.weights import View
+from afape.support.balance import balance_table
+from afape.support.thresholds import SupportThresholds, few_rows_dominate
 
 mpl.use("Agg")
 
@@ -64,8 +64,8 @@ def test_share_of_the_heaviest_by_hand():
         (2400, 1100, 435, 0.8, True),
     ],
 )
-def test_when_a_few_rows_carry_an_estimate(n, rows, ess, ten, few):
-    assert carried_by_few(SupportThresholds(), n, rows, ess, ten) is few
+def test_when_a_few_rows_dominate_an_estimate(n, rows, ess, ten, few):
+    assert few_rows_dominate(SupportThresholds(), n, rows, ess, ten) is few
 
 
 def thin():
@@ -86,7 +86,7 @@ def test_heavy_rows_are_named_with_what_can_be_done():
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         result = afape.evaluate(data, afape.AcquireAll(), Signs(), estimators=["ipw-semi", "drl-semi"], **options)
-    told = [str(w.message) for w in caught if w.category is afape.HeavyWeightsWarning]
+    told = [str(w.message) for w in caught if w.category is afape.warnings.HeavyWeightsWarning]
     support = result.support
     assert len(told) == 1
     assert not support.holds
@@ -94,9 +94,9 @@ def test_heavy_rows_are_named_with_what_can_be_done():
     assert_allclose(line["ess"], (2 * 2891 + 2 / 0.0011) ** 2 / (4 * 2891 + 2 / 0.0011**2))
     assert line["ess"] < 38
     for words in (
-        "with 'b' (rows 0, 1, ",
-        "leave out 'b' for rows like these",
-        "leans on the heaviest rows least",
+        "belong to 'b' (rows 0, 1, ",
+        "skip 'b' in rows like these",
+        "depends least on its heaviest rows",
     ):
         assert words in told[0]
     influence = result["ipw-semi"]["total"].influence
@@ -107,7 +107,9 @@ def test_heavy_rows_are_named_with_what_can_be_done():
     plain = json.loads(json.dumps(result.to_dict()))
     assert [line["row"] for line in plain["heaviest"]][:2] == [0, 1]
     assert plain["balance"]
-    with pytest.warns(afape.HeavyWeightsWarning, match=r"the ten heaviest have 99 % of the squared weights"):
+    with pytest.warns(
+        afape.warnings.HeavyWeightsWarning, match=r"the ten heaviest rows have 99 % of the sum of squared"
+    ):
         assert not afape.check_support(data, afape.AcquireAll(), **options).holds
 
 
@@ -152,7 +154,7 @@ class Chain:
         return out
 
 
-@pytest.mark.filterwarnings("ignore::afape.HeavyWeightsWarning", "ignore::afape.SupportWarning")
+@pytest.mark.filterwarnings("ignore::afape.warnings.HeavyWeightsWarning", "ignore::afape.warnings.SupportWarning")
 @pytest.mark.parametrize("seed", range(5))
 def test_wanted_is_a_probability(seed):
     """A known propensity that is too small by half makes weights twice as large; what is wanted stays a probability."""
@@ -179,11 +181,11 @@ def test_mean_weight_is_judged_by_its_own_error():
     for seed in range(60):
         data = steep(seed, n=800, slope=0.8, level=0.0)
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore", afape.AfapeWarning)
+            warnings.simplefilter("ignore", afape.warnings.AfapeWarning)
             out = afape.evaluate(
                 data, afape.AcquireAll(), Zero(), missingness=afape.MAR(["x"]), estimators=["ipw-semi"]
             )
-        outcome = out.outcomes["ipw-semi"]
+        outcome = out.answers["ipw-semi"]
         means.append(outcome.normalizer)
         errors.append(outcome.normalizer_error)
     spread = np.std(means, ddof=1)
@@ -193,7 +195,8 @@ def test_mean_weight_is_judged_by_its_own_error():
 
 
 @pytest.mark.parametrize(
-    ("factor", "match"), [(1.0, None), (0.5, "far from 1: what the policy wants is recorded more often")]
+    ("factor", "match"),
+    [(1.0, None), (0.5, "should be near 1. The sets that the policy wants are recorded more often")],
 )
 def test_a_wrong_propensity_shows_in_the_mean_weight(factor, match):
     rng = np.random.default_rng(3)
@@ -205,7 +208,7 @@ def test_a_wrong_propensity_shows_in_the_mean_weight(factor, match):
             data, afape.AcquireAll(), Zero(), missingness=afape.MAR(["x"]), estimators=["ipw-semi"],
             propensity=known(lambda x: np.full(len(x), 0.6 * factor)),
         )  # fmt: skip
-    told = [str(w.message) for w in caught if w.category is afape.NormalizerWarning]
+    told = [str(w.message) for w in caught if w.category is afape.warnings.NormalizerWarning]
     assert bool(told) is (match is not None)
     assert match is None or match in told[0]
 
@@ -231,12 +234,12 @@ def test_balance_by_hand():
     has = np.array([1] * 8 + [0] * 2 + [1] * 2 + [0] * 8, dtype=bool)
     data = records(x, x, has, y=np.arange(20) < 5)
     required = {"b": np.array([True, True])}
-    table = balance_of(data, View(Fixed(data), data.recorded, np.zeros(2, dtype=bool)), required).set_index("column")
+    table = balance_table(data, View(Fixed(data), data.recorded, np.zeros(2, dtype=bool)), required).set_index("column")
     assert_allclose(table.loc["x", ["before", "after"]].astype(float), [0.6, 0.0], atol=1e-12)
     # y is true in 5 of 20 rows, all recorded: 5 of 10 before, (5 * 5/4) / 20 after; its standard deviation is sqrt(3/16)
     spread = np.sqrt(3 / 16)
     assert_allclose(table.loc["y=True", ["before", "after"]].astype(float), [0.25 / spread, 0.0625 / spread])
-    wrong = balance_of(data, View(Fixed(data, 0.8), data.recorded, np.zeros(2, dtype=bool)), required).set_index(
+    wrong = balance_table(data, View(Fixed(data, 0.8), data.recorded, np.zeros(2, dtype=bool)), required).set_index(
         "column"
     )
     assert_allclose(wrong["before"], wrong["after"])
@@ -269,7 +272,7 @@ def test_weighting_that_leaves_a_difference_warns():
             propensity=afape.LearnedPropensity(form="linear"),
             estimators=["ipw-semi"],
         )
-    told = [str(w.message) for w in caught if w.category is afape.BalanceWarning]
+    told = [str(w.message) for w in caught if w.category is afape.warnings.BalanceWarning]
     assert len(told) == 1
     assert "y=1 by 0.3" in told[0]
 
@@ -281,5 +284,5 @@ def test_balance_is_quiet_where_the_model_is_right():
             warnings.simplefilter("always")
             data = steep(seed, n=1000, slope=1.2, level=-0.5)
             afape.evaluate(data, afape.AcquireAll(), Zero(), missingness=afape.MAR(["x"]), estimators=["ipw-semi"])
-        loud += any(w.category is afape.BalanceWarning for w in caught)
+        loud += any(w.category is afape.warnings.BalanceWarning for w in caught)
     assert loud <= 1

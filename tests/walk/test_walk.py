@@ -9,9 +9,10 @@ from numpy.testing import assert_allclose, assert_array_equal
 from worlds import WORLDS, TablePolicy, World
 
 import afape
+from afape._arrays import count_supersets, merge, pack, unique_sets
 from afape.agents.policy import bind
-from afape.arrays import count_supersets, merge, pack, unique_sets
-from afape.walk import Ground, WalkOptions, walk
+from afape.walk.ground import Ground
+from afape.walk.walker import WalkOptions, walk
 
 
 def totals(ground, options, seed=0, n_jobs=None):
@@ -105,7 +106,7 @@ def test_simulation_may_do_more_than_the_policy():
         assert_allclose(sampled.mean(axis=0), exact.mean(axis=0), rtol=0.1)
 
 
-@pytest.mark.filterwarnings("ignore::afape.SupportWarning")
+@pytest.mark.filterwarnings("ignore::afape.warnings.SupportWarning")
 def test_every_row_of_a_chunk_may_overflow():
     data = wide_problem(5, 30)
     result = afape.evaluate(

@@ -1,4 +1,4 @@
-"""Methods and classifiers that follow the protocol of AFABench, as policies and classifiers."""
+"""Policies and classifiers from objects that follow the AFABench protocol."""
 
 from __future__ import annotations
 
@@ -7,16 +7,15 @@ from typing import Any
 
 import numpy as np
 
-from ..arguments import check_choice, check_count
-from ..arrays import Bools, Floats, Ints
-from ..data import Problem
-from ..notices import StochasticMethodWarning, warn
-from .builtin import one_hot_actions
-from .policy import Policy
+from .._arguments import check_choice, check_count
+from .._arrays import Bools, Floats, Ints
+from ..data.problem import Problem
+from ..warnings import StochasticMethodWarning, warn
+from .policy import Policy, one_hot_actions
 
 __all__ = ["classifier_from_afabench", "from_afabench"]
 
-_CHECKED_ROWS = 64  # rows of each question that are asked again
+_CHECKED_ROWS = 64  # states that are asked twice, to find methods that draw their actions
 
 
 def from_afabench(
@@ -26,34 +25,38 @@ def from_afabench(
     repeated: str = "raise",
     n_draws: int = 1,
 ) -> BenchPolicy:
-    """Make a policy of an AFABench method.
+    """Make a policy from an AFABench method.
 
     The method has ``act`` or ``select(masked_features, feature_mask, selection_mask=None, label=None,
-    feature_shape=None)``, takes torch tensors with 0 where a feature is not observed, and returns whole numbers of shape
+    feature_shape=None)``. It gets torch tensors with 0 where a feature is not observed, and returns whole numbers of shape
     (batch, 1): 0 stops, k performs selection k - 1. It never gets the label.
 
     Parameters
     ----------
     method
-        The method. Wrap the result into `StepBudget` for a hard budget.
+        The method. Wrap the result in `StepBudget` for a hard budget.
     selections : sequence of group names or indices, optional
         The group that each selection acquires. Default: selection j is group j. For a method that selects single columns:
         ``[problem.group_names[g] for g in data.column_group]``.
     repeated : {"raise", "stop"}
-        What to do where the method selects a group that is acquired already: refuse it, or stop there.
+        What to do if the method selects a group that is already acquired: raise an error, or stop the run.
     n_draws : int
-        Calls per question. With more than 1, the probability of an action is its share among the calls: for methods that draw
-        their action.
+        Calls per state. With more than 1 call, the probability of an action is its share among the calls. Use this for
+        methods that draw their action.
+
+    Returns
+    -------
+    BenchPolicy
 
     Warns
     -----
     StochasticMethodWarning
-        Where two calls with the same tensors disagree although ``n_draws`` is 1.
+        If two calls with equal tensors disagree although ``n_draws`` is 1.
 
     Notes
     -----
-    The protocol is that of AFABench (arXiv:2508.14734). ``selection_mask`` tells a method which selections are done, those of
-    free groups included.
+    The protocol is described in arXiv:2508.14734. ``selection_mask`` marks the selections that are done, including those
+    of free groups.
     """
     asked = getattr(method, "act", None) or getattr(method, "select", None)
     if isinstance(method, type) or not callable(asked):
@@ -64,19 +67,21 @@ def from_afabench(
 
 
 def _listed(selections: Any) -> list[str | int] | None:
-    """Groups of the selections as a list; whether there are such groups is checked where the problem is known."""
+    """Selections as a list. `BenchPolicy` checks later that the problem has these groups."""
     if selections is None:
         return None
     if isinstance(selections, str | bytes | Mapping) or not isinstance(selections, Iterable):
         raise TypeError(f"'selections' must be a list of group names or indices, but is {selections!r}.")
     found = list(selections)
     if not found:
-        raise ValueError("'selections' must name at least one group, but is empty. Leave it out for one per group.")
+        raise ValueError(
+            "'selections' must name at least one group, but is empty. Leave it out if selection j is group j."
+        )
     return found
 
 
 class BenchPolicy:
-    """What `from_afabench` returns."""
+    """A policy from an AFABench method; see `from_afabench`."""
 
     def __init__(
         self,
@@ -85,37 +90,36 @@ class BenchPolicy:
         selections: Sequence[str | int] | None,
         stop_at_repeated: bool,
         n_draws: int,
+        problem: Problem | None = None,
     ) -> None:
         self.method, self.asked, self.selections = method, asked, selections
-        self.stop_at_repeated, self.n_draws = stop_at_repeated, n_draws
-        self.problem: Problem | None = None
-        self.warned = False
+        self.stop_at_repeated, self.n_draws, self.problem = stop_at_repeated, n_draws, problem
+        self._warned = False
 
     def bind(self, problem: Problem) -> Policy:
-        """Tell the policy the groups that the selections name, and the columns of each group."""
-        bound = BenchPolicy(self.method, self.asked, self.selections, self.stop_at_repeated, self.n_draws)
-        bound.problem, bound.warned = problem, self.warned
-        self._groups(problem.n_groups, problem)
+        """Look up the groups of the selections by name."""
+        bound = BenchPolicy(self.method, self.asked, self.selections, self.stop_at_repeated, self.n_draws, problem)
+        bound._groups(problem.n_groups)
         return bound
 
     def probabilities(self, values: Floats, acquired: Bools) -> Floats:
-        """Probability 1 on what the method answers, or the shares of several answers."""
+        """Return probability 1 for the answer of the method, or the shares of several answers."""
         n, n_groups = acquired.shape
         if not n:
             return np.zeros((0, n_groups + 1))
-        groups = self._groups(n_groups, self.problem)
-        if self.n_draws == 1 and not self.warned:
+        groups = self._groups(n_groups)
+        if self.n_draws == 1 and not self._warned:
             self._compare_calls(values[:_CHECKED_ROWS], acquired[:_CHECKED_ROWS], groups)
         out = np.zeros((n, n_groups + 1))
         for _ in range(self.n_draws):
             out += one_hot_actions(self._actions(values, acquired, groups), n_groups)
         return out / self.n_draws
 
-    def _groups(self, n_groups: int, problem: Problem | None) -> Ints:
-        """The group of each selection."""
+    def _groups(self, n_groups: int) -> Ints:
+        """Group of each selection, shape (n_selections,)."""
         if self.selections is None:
             return np.arange(n_groups)
-        names = () if problem is None else problem.group_names
+        names = () if self.problem is None else self.problem.group_names
         found = []
         for chosen in self.selections:
             if isinstance(chosen, str) and chosen in names:
@@ -124,7 +128,9 @@ class BenchPolicy:
                 found.append(int(chosen))
             else:
                 known = list(names) or f"the indices 0 to {n_groups - 1} (names after bind(problem))"
-                raise ValueError(f"'selections' must name groups, but {chosen!r} is none. The groups are {known}.")
+                raise ValueError(
+                    f"'selections' must name groups, but {chosen!r} is not a group. The groups are {known}."
+                )
         return np.array(found, dtype=np.intp)
 
     def _actions(self, values: Floats, acquired: Bools, groups: Ints) -> Ints:
@@ -134,15 +140,15 @@ class BenchPolicy:
         if outside.any():
             raise ValueError(
                 f"The method {self._name} must return 0 to stop or 1 to {len(groups)} for a selection, but returned "
-                f"{int(selection[outside][0])}, a group outside the problem. Say with 'selections' which group each of its "
-                "selections acquires."
+                f"{int(selection[outside][0])}, a group outside the problem. Pass 'selections' to define the group of each "
+                "selection."
             )
         action = np.append(n_groups, groups)[selection]
         again = (selection > 0) & np.take_along_axis(np.pad(acquired, ((0, 0), (0, 1))), action[:, None], axis=1)[:, 0]
         if again.any() and not self.stop_at_repeated:
             g = int(action[again][0])
             raise ValueError(
-                f"The method {self._name} must not select what is acquired, but selects "
+                f"The method {self._name} must not select an acquired group, but selects "
                 f"{self.problem.group_names[g] if self.problem else g!r} again in {int(again.sum())} of {len(again)} "
                 "states. Pass repeated='stop' to stop there."
             )
@@ -171,14 +177,14 @@ class BenchPolicy:
         first, second = (self._select(values, acquired, groups) for _ in range(2))
         differ = first != second
         if differ.any():
-            self.warned = True
-            training = _modules_in_training(self.method)
-            hint = f" {training} is in training mode; call eval() if that is not meant." if training else ""
+            self._warned = True
+            training = _module_in_training(self.method)
+            hint = f" {training} is in training mode; call eval() if you did not intend this." if training else ""
             warn(
                 f"Two calls of {self._name} with the same tensors disagree in {int(differ.sum())} of {len(differ)} states: it "
-                "draws its actions, but does not tell their probabilities. Each estimate then judges one draw of its actions: "
-                "another run gives other numbers, and estimators that ask it again judge other draws. Pass n_draws=32 or so to "
-                f"estimate the probabilities.{hint}",
+                "draws its actions but does not report their probabilities. Each estimate is then based on one random draw of "
+                "its actions, and another run gives other numbers. Pass, for example, n_draws=32 to estimate the "
+                f"probabilities.{hint}",
                 StochasticMethodWarning,
             )
 
@@ -191,13 +197,13 @@ class BenchPolicy:
 
 
 def classifier_from_afabench(classifier: Any) -> BenchClassifier:
-    """Make a classifier of an AFABench method with ``predict``, or of a separate AFABench classifier.
+    """Make a classifier from an AFABench method with ``predict``, or from a separate AFABench classifier.
 
     Parameters
     ----------
     classifier
-        Called as ``predict(masked_features, feature_mask, label=None, feature_shape=None)``, or itself where it has no
-        ``predict``; returns scores of shape (batch, n_classes), the largest of which is the prediction.
+        Has ``predict(masked_features, feature_mask, label=None, feature_shape=None)``, or is callable with these
+        arguments. It returns scores of shape (batch, n_classes); the class with the largest score is predicted.
     """
     asked = getattr(classifier, "predict", None) or classifier
     if isinstance(classifier, type) or not callable(asked):
@@ -206,13 +212,13 @@ def classifier_from_afabench(classifier: Any) -> BenchClassifier:
 
 
 class BenchClassifier:
-    """What `classifier_from_afabench` returns."""
+    """A classifier from an AFABench object; see `classifier_from_afabench`."""
 
     def __init__(self, classifier: Any, asked: Callable[..., Any]) -> None:
         self.classifier, self.asked = classifier, asked
 
     def predict(self, values: Floats, acquired: Bools) -> Ints:
-        """Code of the class with the largest score."""
+        """Return the label code with the largest score, shape (n,)."""
         torch = _torch()
         known = ~np.isnan(values)
         with torch.no_grad():
@@ -234,12 +240,15 @@ class BenchClassifier:
         return f"classifier_from_afabench({type(self.classifier).__name__})"
 
 
-def _modules_in_training(method: Any) -> str:
-    """Name of a torch module of this method that is in training mode, or nothing."""
-    parts = {"the method": method, **{f"its {name!r}": part for name, part in getattr(method, "__dict__", {}).items()}}
-    for name, part in parts.items():
-        if callable(getattr(part, "eval", None)) and getattr(part, "training", None) is True:
-            return name[0].upper() + name[1:]
+def _module_in_training(method: Any) -> str:
+    """Name of a torch module of this method that is in training mode, or an empty text."""
+    modules = {
+        "The method": method,
+        **{f"Its {name!r}": found for name, found in getattr(method, "__dict__", {}).items()},
+    }
+    for name, module in modules.items():
+        if callable(getattr(module, "eval", None)) and getattr(module, "training", None) is True:
+            return name
     return ""
 
 
@@ -248,6 +257,6 @@ def _torch() -> Any:
         import torch
     except ImportError as error:
         raise ImportError(
-            "AFABench methods take torch tensors, but torch is not installed: pip install torch. afape itself does without it."
+            "AFABench methods take torch tensors, but torch is not installed: pip install torch. afape itself does not need it."
         ) from error
     return torch

@@ -1,4 +1,4 @@
-"""Policies that come with the package: baselines, and a face for plain functions."""
+"""Built-in policies: baselines, a limit on the number of groups, and policies from a function of arrays."""
 
 from __future__ import annotations
 
@@ -6,37 +6,37 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import Any, Self
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
-from ..arguments import check_number
-from ..arrays import Bools, Floats, Ints
-from ..data import Problem
-from .policy import Policy
+from .._arguments import check_count, check_number
+from .._arrays import Bools, Floats, Ints
+from ..data.problem import Problem
+from .policy import Policy, bind, check_policy, not_bound, one_hot_actions
 from .state import AgentState
 
-__all__ = ["AcquireAll", "AcquireNone", "DecisionRule", "FixedOrder", "RandomSubset"]
+__all__ = ["AcquireAll", "AcquireNone", "DecisionRule", "FixedOrder", "RandomSubset", "StepBudget"]
 
 
-class _Plain:
-    """A policy that is nothing but its arguments, which its attributes hold."""
+class _Arguments:
+    """Base of policies that are saved by the arguments of their constructor."""
 
     def state(self) -> AgentState:
-        """The arguments."""
+        """Return the arguments."""
         return AgentState(dict(vars(self)))
 
     @classmethod
     def from_state(cls, state: AgentState) -> Self:
-        """The same policy again."""
+        """Restore the policy."""
         return cls(**state.settings)
 
 
-class RandomSubset(_Plain):
+class RandomSubset(_Arguments):
     r"""Acquire each costly group with probability p, in group order.
 
-    Memoryless: with h the last costly group acquired, the next one is group g > h with probability
-    :math:`p (1-p)^k`, k being the costly groups skipped between them, and the policy stops with
-    :math:`(1-p)^m`, m the costly groups left. So the final set is an independent draw: every costly group is
-    in it with probability p.
+    The policy has no memory. If h is the last costly group that was acquired, the next one is group g > h with
+    probability :math:`p (1-p)^k`, where k costly groups lie between them. The policy stops with probability
+    :math:`(1-p)^m`, where m costly groups are left. So every costly group is in the final set with probability p,
+    independently of the others.
 
     Parameters
     ----------
@@ -48,12 +48,12 @@ class RandomSubset(_Plain):
         self.p: float = check_number("p", p, "lie in [0, 1]", lambda share: 0 <= share <= 1)
 
     def bind(self, problem: Problem) -> Policy:
-        """Tell the policy which groups are costly."""
+        """Look up which groups are costly."""
         return _BoundRandomSubset(self.p, ~problem.free)
 
     def probabilities(self, values: Floats, acquired: Bools) -> Floats:
-        """Not before ``bind``: without a problem nobody knows which groups are costly."""
-        raise _unbound(self)
+        """Raise an error: the policy needs ``bind`` first, to know which groups are costly."""
+        raise not_bound(self)
 
     def __repr__(self) -> str:
         return f"RandomSubset({self.p:g})"
@@ -75,7 +75,7 @@ class _BoundRandomSubset:
         return out
 
 
-class FixedOrder(_Plain):
+class FixedOrder(_Arguments):
     """Acquire these groups one after the other, then stop.
 
     Parameters
@@ -92,12 +92,12 @@ class FixedOrder(_Plain):
         self.groups = list(groups)
 
     def bind(self, problem: Problem) -> Policy:
-        """Find the groups of the problem by name."""
+        """Look up the groups by name."""
         return _BoundFixedOrder(problem.group_index(self.groups, "groups"))
 
     def probabilities(self, values: Floats, acquired: Bools) -> Floats:
-        """Not before ``bind``: names are looked up in the problem."""
-        raise _unbound(self)
+        """Raise an error: the policy needs ``bind`` first, to look up the names."""
+        raise not_bound(self)
 
     def __repr__(self) -> str:
         return f"FixedOrder({self.groups})"
@@ -113,39 +113,88 @@ class _BoundFixedOrder:
         return one_hot_actions(action, acquired.shape[1])
 
 
-class AcquireAll(_Plain):
+class AcquireAll(_Arguments):
     """Acquire every costly group, in group order."""
 
     def bind(self, problem: Problem) -> Policy:
-        """Find out which groups are costly."""
+        """Look up which groups are costly."""
         return _BoundFixedOrder(np.flatnonzero(~problem.free))
 
     def probabilities(self, values: Floats, acquired: Bools) -> Floats:
-        """Not before ``bind``: without a problem nobody knows which groups are costly."""
-        raise _unbound(self)
+        """Raise an error: the policy needs ``bind`` first, to know which groups are costly."""
+        raise not_bound(self)
 
     def __repr__(self) -> str:
         return "AcquireAll()"
 
 
-class AcquireNone(_Plain):
-    """Stop at once, with what is free."""
+class AcquireNone(_Arguments):
+    """Stop at once, with the free groups."""
 
     def probabilities(self, values: Floats, acquired: Bools) -> Floats:
-        """All probability on stopping."""
+        """Return probability 1 for stopping."""
         return one_hot_actions(np.full(len(acquired), acquired.shape[1]), acquired.shape[1])
 
     def __repr__(self) -> str:
         return "AcquireNone()"
 
 
+class StepBudget:
+    """Limit the number of costly groups that a policy acquires.
+
+    Parameters
+    ----------
+    policy
+        Any policy.
+    n_steps : int
+        Largest number of costly groups; then the run stops.
+    """
+
+    def __init__(self, policy: Any, n_steps: int) -> None:
+        check_count("n_steps", n_steps, 0)
+        self.policy, self.n_steps = check_policy(policy), n_steps
+
+    def bind(self, problem: Problem) -> Policy:
+        """Bind the policy and look up which groups are costly."""
+        return _BoundBudget(bind(self.policy, problem), self.n_steps, ~problem.free)
+
+    def probabilities(self, values: Floats, acquired: Bools) -> Floats:
+        """Raise an error: the policy needs ``bind`` first, to know which groups are costly."""
+        raise not_bound(self)
+
+    def state(self) -> AgentState:
+        """Return the budget and the policy."""
+        return AgentState({"n_steps": int(self.n_steps)}, models={"policy": self.policy})
+
+    @classmethod
+    def from_state(cls, state: AgentState) -> Self:
+        """Restore the policy."""
+        return cls(state.models["policy"], state.settings["n_steps"])
+
+    def __repr__(self) -> str:
+        return f"StepBudget({self.policy!r}, {self.n_steps})"
+
+
+class _BoundBudget:
+    def __init__(self, policy: Policy, n_steps: int, costly: Bools) -> None:
+        self.policy, self.n_steps, self.costly = policy, n_steps, costly
+
+    def probabilities(self, values: Floats, acquired: Bools) -> Floats:
+        spent = acquired[:, self.costly].sum(axis=1) >= self.n_steps
+        out = np.zeros((len(acquired), acquired.shape[1] + 1))
+        out[spent, -1] = 1.0
+        if not spent.all():
+            out[~spent] = self.policy.probabilities(values[~spent], acquired[~spent])
+        return out
+
+
 class DecisionRule:
-    """A deterministic policy from a function.
+    """A deterministic policy from a function of arrays.
 
     Parameters
     ----------
     function : callable
-        ``function(values, acquired)`` returns one action a row: the index of a group, or G to stop.
+        ``function(values, acquired)`` returns one action per row: the index of a group, or G to stop.
 
     Examples
     --------
@@ -161,7 +210,7 @@ class DecisionRule:
         self.function = function
 
     def probabilities(self, values: Floats, acquired: Bools) -> Floats:
-        """All probability on the action that the function names."""
+        """Return probability 1 for the action that the function chooses."""
         n, n_groups = acquired.shape
         action = np.asarray(self.function(values, acquired))
         if action.shape != (n,) or not np.issubdtype(action.dtype, np.integer):
@@ -178,17 +227,3 @@ class DecisionRule:
 
     def __repr__(self) -> str:
         return f"DecisionRule({getattr(self.function, '__name__', type(self.function).__name__)})"
-
-
-def one_hot_actions(action: NDArray[Any], n_groups: int) -> Floats:
-    """Probability 1 on each row's action."""
-    out = np.zeros((len(action), n_groups + 1))
-    out[np.arange(len(action)), action] = 1.0
-    return out
-
-
-def _unbound(policy: Any) -> RuntimeError:
-    return RuntimeError(
-        f"{policy!r} does not know the problem yet. afape.evaluate tells it; to ask it yourself, call "
-        "policy.bind(problem).probabilities(values, acquired)."
-    )

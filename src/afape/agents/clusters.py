@@ -1,4 +1,4 @@
-"""Clusters of cases, with a fixed set of groups each."""
+"""An agent that acquires one fixed set of groups per cluster of cases."""
 
 from __future__ import annotations
 
@@ -8,44 +8,43 @@ from typing import Any, Self
 import numpy as np
 from sklearn.cluster import KMeans
 
-from ..arguments import LARGEST_SEED, check_count, check_seed
-from ..arrays import Bools, Floats, Ints
+from .._arguments import LARGEST_SEED, check_count, check_seed
+from .._arrays import Bools, Floats, Ints
 from ..classifiers import Classifier
-from ..data import Retrospective
-from .learned import Layout, LearnedAgent, stop_cost
+from ..data.retrospective import Retrospective
+from .learned_agent import Layout, LearnedAgent, stop_cost
 from .state import AgentState
 
 __all__ = ["ClusterAgent"]
 
 
 class ClusterAgent(LearnedAgent):
-    r"""Clusters with a fixed set each (CATE).
+    r"""One fixed set of groups per cluster of cases (CATE).
 
-    Cases are clustered by their free groups (k-means on standardised columns). For each cluster k the agent acquires the
-    set
+    Cases are clustered by their free groups (k-means on standardised columns). In cluster k the agent acquires the set
 
     .. math:: S_k = \arg\min_S \sum_{g \in S} c_g + \frac{1}{n_{kS}} \sum_{i \in k,\, R_i \ge S} C_{iS},
 
-    with :math:`C_{iS}` the misclassification cost of row i if it stops with S and the free groups, averaged over the rows of
-    the cluster that record S. Groups of the set are acquired in group order; nothing that they show changes the plan.
+    where :math:`C_{iS}` is the misclassification cost of row i if it stops with S and the free groups. The mean is over the
+    rows of the cluster that record S. The agent acquires the groups of the set in group order, whatever their values are.
 
     Parameters
     ----------
     n_clusters : int
-        Clusters at most.
+        Largest number of clusters.
     min_rows : int
-        Rows of a cluster that must record a set before it is considered.
+        A set is considered only if at least this many rows of the cluster record it.
     max_sets : int
-        Where there are no more sets than this, all are compared; otherwise sets grow greedily, one group at a time.
+        If there are at most this many sets, all are compared. Otherwise sets grow greedily, one group at a time.
     random_state : int or None
         Seed of the clustering.
 
     Notes
     -----
-    The paper selects sets by an information criterion under a budget and trains a classifier per cluster. Here both prices
-    and errors are costs, so that the criterion is the cost itself, with the classifier that will be asked. Within a cluster,
-    rows that record S stand for all rows of the cluster: right if recording depends on the free groups alone and these vary
-    little within a cluster. A gap in a free group is filled with the mean.
+    The paper selects sets by an information criterion under a budget and trains one classifier per cluster. Here prices and
+    errors are both costs, so the criterion is the cost itself, with the given classifier. Within a cluster, rows that record
+    S represent all rows. This is right if recording depends only on the free groups and these vary little within a cluster.
+    Gaps in free groups are filled with the mean.
 
     References
     ----------
@@ -93,7 +92,7 @@ class ClusterAgent(LearnedAgent):
         return np.asarray(distance.argmin(axis=1), dtype=np.intp)
 
     def _best_sets(self, data: Retrospective, classifier: Classifier, cluster: Ints) -> Bools:
-        """The cheapest set of each cluster, shape (k, G), free groups included."""
+        """Return the cheapest set of each cluster, shape (k, G), including the free groups."""
         free, costly = data.problem.free, np.flatnonzero(~data.problem.free)
         k = len(self.centres_)
         best, lowest = np.tile(free, (k, 1)), np.full(k, np.inf)
@@ -122,7 +121,7 @@ class ClusterAgent(LearnedAgent):
         best[better], lowest[better] = chosen, cost[better]
 
     def _costs(self, data: Retrospective, classifier: Classifier, cluster: Ints, chosen: Bools) -> Floats:
-        """Mean cost per cluster of stopping with this set, its price included; infinite where rows are too few."""
+        """Mean cost per cluster of acquiring this set and stopping, shape (k,); infinite if too few rows record it."""
         cost = stop_cost(data, classifier, chosen)
         has = ~np.isnan(cost)
         k = len(self.centres_)
@@ -138,7 +137,7 @@ class ClusterAgent(LearnedAgent):
         return np.asarray(np.where(todo.any(axis=1), todo.argmax(axis=1), acquired.shape[1]), dtype=np.intp)
 
     def state(self) -> AgentState:
-        """Arguments, centres and sets."""
+        """Return arguments, centres and sets."""
         self._check_trained()
         arrays: dict[str, Any] = {
             "mean": self.mean_,
@@ -150,7 +149,7 @@ class ClusterAgent(LearnedAgent):
 
     @classmethod
     def from_state(cls, state: AgentState) -> Self:
-        """The same agent again."""
+        """Restore the agent."""
         agent = cls(**state.settings["arguments"])
         agent.layout_ = Layout.from_json(state.settings["layout"])
         agent.mean_, agent.scale_ = state.arrays["mean"], state.arrays["scale"]
@@ -159,7 +158,7 @@ class ClusterAgent(LearnedAgent):
 
 
 def _grown(sets: Bools, costly: Ints) -> list[Bools]:
-    """Different sets with one more group."""
+    """Return the distinct sets that have one group more than one of these sets."""
     grown = {}
     for chosen in sets:
         for g in costly[~chosen[costly]]:

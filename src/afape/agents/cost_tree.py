@@ -1,4 +1,4 @@
-"""A decision tree that is grown to lower the total cost: what is acquired next follows its branches."""
+"""A decision tree that is grown to lower the total cost; its branches decide which group is acquired next."""
 
 from __future__ import annotations
 
@@ -8,11 +8,11 @@ from typing import Any, NamedTuple, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from ..arguments import check_between, check_count
-from ..arrays import Bools, Floats, Ints
+from .._arguments import check_between, check_count
+from .._arrays import Bools, Floats, Ints
 from ..classifiers import Classifier
-from ..data import Retrospective
-from .learned import Layout, LearnedAgent, stop_cost
+from ..data.retrospective import Retrospective
+from .learned_agent import Layout, LearnedAgent, stop_cost
 from .state import AgentState
 
 __all__ = ["CostSensitiveTree"]
@@ -24,31 +24,31 @@ _MAX_CUTS = 64  # thresholds tried per column
 class CostSensitiveTree(LearnedAgent):
     r"""Cost-sensitive decision tree.
 
-    The tree grows from the free groups. In a node with set S the saving of group g in row i is
-    :math:`D_{ig} = C_{iS} - c_g - C_{i,S+g}`, what stopping costs now less the price and what stopping costs afterwards,
-    known where g is recorded. The best single move in a set N of rows saves
+    The tree grows from the free groups. In a node with set S, group g saves :math:`D_{ig} = C_{iS} - c_g - C_{i,S+g}` in row
+    i: the cost of stopping now, minus the price, minus the cost of stopping afterwards. It is known if g is recorded. The
+    best single move in a set N of rows saves
 
     .. math:: B(N) = |N| \max\Big(0, \max_g \operatorname{mean}_{i \in N,\, R_{ig} = 1} D_{ig}\Big).
 
-    A node splits on the acquired column and threshold that maximise B(left) + B(right), if that exceeds B(N) by more than
-    ``min_z`` standard errors; otherwise it makes the best move: it acquires g and grows on, or it stops where nothing saves.
+    A node splits on the acquired column and threshold that maximise B(left) + B(right), if this exceeds B(N) by more than
+    ``min_z`` standard errors. Otherwise it makes the best move: it acquires g and continues, or stops if no group saves.
 
     Parameters
     ----------
     max_depth : int
-        Splits on the way from the root to a leaf at most.
+        Largest number of splits from the root to a leaf.
     min_rows : int
-        Rows on either side of a threshold, and rows that record a group before its saving counts.
+        Smallest number of rows on each side of a threshold, and of rows that record a group, for its saving to count.
     min_z : float
-        Standard errors that the saving of a split must exceed. The threshold was chosen among many, so that 2 or 3 is no
+        Standard errors that the saving of a split must exceed. The threshold is chosen among many, so 2 or 3 is not a
         strict test.
 
     Notes
     -----
     The paper grows a tree over discrete attributes, splits by the reduction of test plus misclassification cost, and labels
-    its leaves. Here columns may be continuous and belong to groups, the given classifier predicts at the leaves, and savings
-    are means over the rows that record a group: the paper's sums over known values would prefer groups that happen to be
-    recorded often. A value that is absent at a split goes to the side with more rows.
+    its leaves. Here columns may be continuous and belong to groups, and the given classifier predicts at the leaves. Savings
+    are means over the rows that record a group: the paper's sums over known values would prefer groups that are recorded
+    often. A row without the value at a split goes to the side with more rows.
 
     References
     ----------
@@ -91,7 +91,7 @@ class CostSensitiveTree(LearnedAgent):
         return np.asarray(np.where(self.kind_[node] == ACQUIRE, self.target_[node], acquired.shape[1]), dtype=np.intp)
 
     def describe(self) -> str:
-        """The tree as indented text."""
+        """Return the tree as indented text."""
         self._check_trained()
         lines: list[str] = []
         waiting: list[tuple[int, int | str]] = [(0, 0)]  # depth, and a node or a line of text
@@ -112,14 +112,14 @@ class CostSensitiveTree(LearnedAgent):
         return "\n".join(lines)
 
     def state(self) -> AgentState:
-        """Arguments and the nodes."""
+        """Return arguments and nodes."""
         self._check_trained()
         arrays = {name: getattr(self, f"{name}_") for name in _ARRAYS}
         return AgentState({"arguments": self.get_params(), "layout": self.layout_.to_json()}, arrays)
 
     @classmethod
     def from_state(cls, state: AgentState) -> Self:
-        """The same agent again."""
+        """Restore the agent."""
         agent = cls(**state.settings["arguments"])
         agent.layout_ = Layout.from_json(state.settings["layout"])
         for name in _ARRAYS:
@@ -127,7 +127,7 @@ class CostSensitiveTree(LearnedAgent):
         index = np.arange(len(agent.kind_))
         on, split = agent.kind_ != STOP, agent.kind_ == SPLIT
         if (agent.left_[on] <= index[on]).any() or (agent.right_[split] <= index[split]).any():
-            raise ValueError("The nodes of this tree do not lead downwards: what it was read from is damaged.")
+            raise ValueError("The nodes of this tree must lead to later nodes, but do not: the file is damaged.")
         return agent
 
 
@@ -142,20 +142,18 @@ class _Cut(NamedTuple):
 
 @dataclass
 class _Grower:
-    """A tree in the making."""
+    """Grows a tree. A node is (kind, target, left, right, default left)."""
 
     data: Retrospective
     classifier: Classifier
     max_depth: int
     min_rows: int
     min_z: float
-    nodes: list[tuple[int, int, int, int, bool]] = field(
-        default_factory=list
-    )  # kind, target, left, right, default left
+    nodes: list[tuple[int, int, int, int, bool]] = field(default_factory=list)
     thresholds: list[float] = field(default_factory=list)
 
     def grow(self, rows: Ints, acquired: Bools, depth: int) -> int:
-        """Add a node for these rows and all that is below it; returns its number."""
+        """Add a node for these rows, with all nodes below it; return its number."""
         groups = np.flatnonzero(~acquired)
         saving = self._savings(rows, acquired, groups)
         return self._place(rows, acquired, groups, saving, depth)
@@ -168,7 +166,7 @@ class _Grower:
         cut = self._best_cut(rows, acquired, saving) if depth < self.max_depth and len(groups) else None
         left = None if cut is None else self.data.values[rows, cut.column] <= cut.threshold
         if cut is not None and left is not None and self._worthwhile(saving, left, move):
-            # the set is the same on both sides, so the savings are known
+            # both sides have the same set, so their savings are already computed
             below = [self._place(rows[side], acquired, groups, saving[side], depth + 1) for side in (left, ~left)]
             self.nodes[node] = (SPLIT, cut.column, below[0], below[1], bool(left.mean() >= 0.5))
             self.thresholds[node] = cut.threshold
@@ -181,7 +179,7 @@ class _Grower:
         return node
 
     def _savings(self, rows: Ints, acquired: Bools, groups: Ints) -> Floats:
-        """D of each row and group that is not acquired; NaN where the group is not recorded."""
+        """D for each row and each group that is not acquired, shape (rows, groups); NaN if the group is not recorded."""
         now = stop_cost(self.data, self.classifier, acquired, rows)
         saving = np.full((len(rows), len(groups)), np.nan)
         for j, g in enumerate(groups):
@@ -192,12 +190,12 @@ class _Grower:
         return saving
 
     def _best_move(self, saving: Floats) -> int:
-        """Position of the group that saves most on average, -1 if none saves."""
+        """Return the position of the group with the largest mean saving, -1 if no group saves."""
         mean = self._mean_savings(np.nansum(saving, axis=0), (~np.isnan(saving)).sum(axis=0))
         return int(mean.argmax()) if mean.max(initial=0.0) > 0 else -1
 
     def _worthwhile(self, saving: Floats, left: Bools, move: int) -> bool:
-        """Whether better moves on the two sides save more than this one, beyond chance."""
+        """Return True if the best moves on the two sides save significantly more than one move for all rows."""
         gain = variance = 0.0
         padded = np.column_stack([saving, np.zeros(len(saving))])  # the last column stops
         for side in (left, ~left):
@@ -209,7 +207,7 @@ class _Grower:
         return bool(gain > max(self.min_z * np.sqrt(variance), 1e-9))
 
     def _mean_savings(self, total: Floats, count: NDArray[Any]) -> Floats:
-        """Mean saving where enough rows tell it, 0 elsewhere."""
+        """Mean saving, 0 if fewer than ``min_rows`` rows know it."""
         return np.asarray(np.where(count >= self.min_rows, total / np.maximum(count, 1), 0.0))
 
     def _best_cut(self, rows: Ints, acquired: Bools, saving: Floats) -> _Cut | None:
@@ -239,12 +237,12 @@ class _Grower:
         return best
 
     def _best_moves(self, size: Ints, total: Floats, count: Floats) -> Floats:
-        """B for sets of rows given by their size, sums of savings and rows that tell them, (groups, sets)."""
+        """B of each set of rows, from its size, its sums of savings (groups, sets) and the counts of these sums."""
         return np.asarray(size * np.maximum(self._mean_savings(total, count).max(axis=0), 0.0))
 
 
 def _thresholds(value: Floats) -> Floats:
-    """Midpoints between neighbouring values, at most so many."""
+    """Return midpoints between neighbouring values, at most ``_MAX_CUTS``."""
     levels = np.unique(value)
     if len(levels) > _MAX_CUTS:
         levels = np.unique(np.quantile(value, np.linspace(0, 1, _MAX_CUTS + 1)))

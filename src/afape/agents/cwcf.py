@@ -1,4 +1,4 @@
-"""Classification with costly features: a Q network whose last actions are the labels."""
+"""CwCF: a Q network whose last actions are the labels."""
 
 from __future__ import annotations
 
@@ -6,9 +6,9 @@ from typing import Any
 
 import numpy as np
 
-from ..arrays import Floats, Ints
-from .classifying import ClassifyingAgent
-from .training import Training
+from .._arrays import Floats, Ints
+from .network_agent import ClassifyingAgent
+from .settings import Training
 
 __all__ = ["CwCF"]
 
@@ -16,31 +16,31 @@ __all__ = ["CwCF"]
 class CwCF(ClassifyingAgent):
     r"""Classification with costly features (Janisch, Pevný and Lisý 2020): one network acquires and classifies.
 
-    The actions are the groups and, in place of stopping, the K labels. Naming label k costs C[y, k], which the records
-    know for every label in every state, so that all K values are learned at once; a group costs
+    The actions are the groups and, instead of stopping, the K labels. Predicting label k costs C[y, k]. The records give
+    this cost for every label in every state, so all K values are learned at once. For a group the target is
 
     .. math:: Q(x_S, S, a) \leftarrow c_a + \bar Q(x_{S+a}, S + a, b^*), \qquad
               b^* = \arg\min_{b \notin S + a} Q(x_{S+a}, S + a, b)
 
-    (double Q learning). The outputs are a state value plus advantages (dueling), and the values of the labels are learned
-    on random episodes before those of the groups (pretraining). The agent stops where a label is the cheapest action, and
-    is a classifier itself: ``afape.evaluate(data, agent, agent, ...)``.
+    (double Q learning). The outputs are a state value plus advantages (dueling). The values of the labels are learned
+    first, on random episodes (pretraining). The agent stops if a label is the cheapest action. It is also a classifier:
+    ``afape.evaluate(data, agent, agent, ...)``.
 
     Parameters
     ----------
     training, epsilon, price_multiplier, targets, random_state
-        As of `DQN`; the price multiplier is the paper's trade-off parameter. Default training: 60,000 steps, the first
-        4,000 of them pretraining.
+        As in `DQN`; the price multiplier is the paper's trade-off parameter. Default training: 60,000 steps, of which the
+        first 4,000 are pretraining.
 
     Attributes
     ----------
     learning_curve_, network_
-        As of `DQN`.
+        As in `DQN`.
 
     Notes
     -----
-    Two parts of the paper are left out: returns over several steps (Retrace), because episodes are short and each
-    transition is in the replay anyway, and the action that hands over to another classifier, which is what `DQN` does.
+    Two features of the paper are omitted. Returns over several steps (Retrace) are not needed, because episodes are short
+    and every transition is in the replay. The action that calls another classifier is what `DQN` does.
 
     References
     ----------
@@ -53,25 +53,25 @@ class CwCF(ClassifyingAgent):
 
     @staticmethod
     def default_training() -> Training:
-        """Longer than for a `DQN`, whose classifier is trained already."""
+        """Return the default training: longer than for `DQN`, because the agent also learns to classify."""
         return Training(n_rounds=140, n_steps=400, pretraining=4000)
 
     @staticmethod
     def n_endings(n_classes: int) -> int:
-        """One output per label."""
+        """Return K: one output per label."""
         return n_classes
 
     @staticmethod
     def stop_value(endings: Any) -> Any:
-        """The cheapest label."""
+        """Return the value of the cheapest label."""
         return endings.min(axis=1)
 
     @staticmethod
     def ending_loss(endings: Any, old_endings: Any, batch: Any) -> Any:
-        """Squared errors of all labels: what each would have cost is known."""
+        """Sum of squared errors over all labels, whose costs are known."""
         return ((endings - batch.label_costs) ** 2).sum(axis=1)
 
     @staticmethod
     def codes(endings: Floats, costs: Floats) -> Ints:
-        """The cheapest label in each state."""
+        """Return the cheapest label in each state."""
         return np.asarray(endings.argmin(axis=1), dtype=np.intp)

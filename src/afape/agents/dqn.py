@@ -1,14 +1,14 @@
-"""Deep Q learning on blocked records: the agent of the paper's experiments."""
+"""Deep Q learning on records with gaps: the agent of the paper's experiments."""
 
 from __future__ import annotations
 
 from typing import Self
 
 from ..classifiers import Classifier
-from ..data import Retrospective
-from .episodes import Records
+from ..data.retrospective import Retrospective
 from .network_agent import NetworkAgent
-from .training import SetWeights
+from .replay import Records
+from .settings import SetWeights
 
 __all__ = ["DQN"]
 
@@ -16,40 +16,41 @@ __all__ = ["DQN"]
 class DQN(NetworkAgent):
     r"""Deep Q network (Mnih et al. 2015), without discount, on records with gaps.
 
-    Episodes run on the records and may only take what a row has recorded. Each state that they meet gives the cost of
-    stopping there, because the label is known, and the action taken gives
+    Episodes run on the records and can only acquire groups that the row has recorded. In each visited state the cost of
+    stopping is known, because the label is known. The target of the action that was taken is
 
     .. math:: Q(x_S, S, a) \leftarrow c_a + \min_{b \notin S + a} \bar Q(x_{S+a}, S + a, b)
 
-    with :math:`\bar Q` the target network. The minimum runs over all actions that are not yet taken, recorded or not: the
-    deployed agent will be free to take them, and rows that have them recorded teach their value.
+    where :math:`\bar Q` is the target network. The minimum is over all actions that are not yet taken, recorded or not: the
+    deployed agent can take them, and their values are learned from rows that have them recorded.
 
     Parameters
     ----------
     training : Training, optional
-        How long, how fast and on what to learn. Default: two hidden layers of 16, Adam at 1e-4, 40,000 steps.
+        Settings of the training. Default: two hidden layers of 16, Adam at 1e-4, 40,000 steps.
     epsilon : float
-        Probability with which the trained agent acts at random among the actions that are left.
+        Probability that the trained agent takes a random action among those that are left.
     price_multiplier : float
-        Learn as if every price were so many times as high.
+        All prices are multiplied by this number during training. Above 1, the agent acquires less.
     targets : {"all", "recorded"}
-        Actions that the minimum runs over. "recorded" is biased and is there for comparison.
+        Actions in the minimum of the target: all that are not yet taken, or only those that the row has recorded. A
+        simulator that blocks actions uses "recorded"; it undervalues acquisitions and is offered for comparison.
     random_state : int
-        Seed of the first weights, episodes and batches.
+        Seed of the initial weights, the episodes and the batches.
 
     Attributes
     ----------
     learning_curve_ : DataFrame
-        Per round: share of random actions, loss, mean cost of the blocked episodes, and what the agent expects to pay from
-        the free groups on.
+        Per round: share of random actions, loss, mean cost of the blocked episodes, and the cost that the agent expects
+        when it starts from the free groups.
     network_ : Network
         The trained network.
 
     Notes
     -----
-    Without weights the values are right if what is recorded depends on free groups alone, or on nothing: rows with S + a
-    recorded are then like all rows with the same :math:`x_S`. If it depends on a group that the agent may not have acquired,
-    pass ``weights`` to `fit`: state S then counts :math:`1 / P(R \ge S \mid X_o)`.
+    Without weights the values are right if recording depends only on free groups, or on nothing: rows with S + a recorded
+    then represent all rows with the same :math:`x_S`. If recording depends on a group that the agent may not have acquired,
+    pass ``weights`` to `fit`: state S then has the weight :math:`1 / P(R \ge S \mid X_o)`.
 
     References
     ----------
@@ -63,11 +64,11 @@ class DQN(NetworkAgent):
         Parameters
         ----------
         data : Retrospective
-            Records with gaps; better not those that ``classifier`` was trained on, where its errors look too rare.
+            Records with gaps. Use other rows than those that ``classifier`` was trained on, where it makes fewer errors.
         classifier : Classifier
             Predicts the label where the agent stops.
         weights : callable, optional
-            ``weights(rows, sets)``, one over the probability that a row has these groups recorded
-            (`afape.training_weights`).
+            ``weights(rows, sets)`` with rows (m,) and sets (m, G), giving one over the probability that the row has these
+            groups recorded, shape (m,); see `afape.optimisation.training_weights`.
         """
-        return self._fit(Records.judged(data, classifier, weights))
+        return self._fit(Records.with_classifier(data, classifier, weights))

@@ -1,4 +1,4 @@
-"""Fitted Q iteration with gradient boosting: action values without networks."""
+"""Fitted Q iteration: action values by gradient boosting."""
 
 from __future__ import annotations
 
@@ -10,14 +10,16 @@ import pandas as pd
 from sklearn.base import clone
 from sklearn.ensemble import HistGradientBoostingRegressor
 
-from ..arguments import check_count
-from ..arrays import Bools, Floats, Ints, every
+from .._arguments import check_count
+from .._arrays import Bools, Floats, Ints, every
 from ..classifiers import Classifier, column_means
-from ..data import Problem, Retrospective
-from .episodes import Records
-from .greedy import check_groups, checked_states, epsilon_greedy, not_fitted
+from ..data.problem import Problem
+from ..data.retrospective import Retrospective
+from .learned_agent import check_groups, check_states, not_trained
+from .policy import epsilon_greedy
+from .replay import Records
+from .settings import SetWeights, check_agent_arguments
 from .state import AgentState
-from .training import SetWeights, check_agent_arguments
 
 __all__ = ["FittedQ"]
 
@@ -27,36 +29,36 @@ _STOP, _GIVEN = "stop", "regressor"  # names of models; those of groups have a p
 class FittedQ:
     r"""Fitted Q iteration (Ernst, Geurts and Wehenkel 2005), one regression per action, by gradient boosting.
 
-    The states are the sets of groups that each row has recorded, all of them where they are few. The cost of stopping is
-    regressed once; then, k = 1, 2, ...,
+    The states are the sets of groups that each row has recorded, or a random sample of them if there are many. The cost of
+    stopping is regressed once. Then, for k = 1, 2, ...,
 
     .. math:: Q_k(x_S, S, a) = c_a + \mathrm{regression\ of\ } \min_{b \notin S + a} Q_{k-1}(x_{S+a}, S + a, b)
               \mathrm{\ on\ } (x_S, S)
 
-    over the states whose row has a recorded too, with Q_0 for stopping alone. The minimum runs over all actions that are
-    not yet taken, recorded or not. Sets only grow, so that after as many iterations as there are costly groups the values
-    are those of backward induction.
+    over the states whose row also has a recorded. Q_0 has only the action of stopping. The minimum is over all actions that
+    are not yet taken, recorded or not. Sets only grow, so after as many iterations as there are costly groups the result is
+    that of backward induction.
 
     Parameters
     ----------
     regressor : scikit-learn regressor, optional
-        Default: histogram gradient boosting, 100 trees of 8 leaves with 80 states or more each, because the cheapest of
-        several values that are learned too closely is too low. Its inputs are the values, the mean of training
-        outside the acquired groups, and one indicator per group.
+        Default: histogram gradient boosting with 100 trees of 8 leaves, each leaf with at least 80 states. Smaller leaves
+        overfit, and the minimum of overfitted values is too low. Inputs are the values, with the training mean outside the
+        acquired groups, and one indicator per group.
     n_iterations : int, optional
-        Longest run that is planned ahead for. Default: the number of costly groups.
+        Number of iterations: the longest run that is planned. Default: the number of costly groups.
     max_states : int
-        If the rows have more states, so many are drawn at random.
+        If the rows have more states than this, this many are drawn at random.
     epsilon, price_multiplier, targets, random_state
-        As of `DQN`.
+        As in `DQN`.
 
     Attributes
     ----------
     learning_curve_ : DataFrame
-        Per iteration: what the agent expects to pay from the free groups on.
+        Per iteration: the cost that the agent expects when it starts from the free groups.
     models_ : dict
-        The regressions: ``"stop"``, and ``"acquire <group>"`` for each group that some row has recorded. Others are never
-        acquired.
+        The regressions: ``"stop"``, and ``"acquire <group>"`` for each group that some row has recorded. Other groups are
+        never acquired.
 
     References
     ----------
@@ -89,8 +91,8 @@ class FittedQ:
         self.random_state = int(random_state)
 
     def fit(self, data: Retrospective, classifier: Classifier, weights: SetWeights | None = None) -> Self:
-        """Learn from these records; arguments as of `DQN`."""
-        records = Records.judged(data, classifier, weights)
+        """Learn from these records; arguments as in `DQN.fit`."""
+        records = Records.with_classifier(data, classifier, weights)
         self.columns_, self.group_names_ = data.columns, data.problem.group_names
         self.column_group_, self.acquirable_ = data.column_group, records.acquirable
         self.means_ = column_means(data)
@@ -108,7 +110,7 @@ class FittedQ:
         return self
 
     def _iterate(self, records: Records, row: Ints, acquired: Bools) -> None:
-        """One iteration: every action is regressed on the values of the iteration before."""
+        """Do one iteration: regress every action on the values of the previous iteration."""
         prices = self.price_multiplier * records.data.problem.prices
         goals = []
         for g in np.flatnonzero(self.acquirable_):
@@ -135,7 +137,7 @@ class FittedQ:
         self.models_[name] = clone(model).fit(inputs, goal, **given)
 
     def _least(self, records: Records, row: Ints, acquired: Bools) -> Floats:
-        """Least value over the actions that are not yet taken."""
+        """Smallest action value over the actions that are not yet taken, shape (m,)."""
         left = ~acquired & self.acquirable_
         if self.targets == "recorded":
             left &= records.data.recorded[row]
@@ -144,7 +146,7 @@ class FittedQ:
         return np.asarray(np.where(allowed, q, np.inf).min(axis=1, initial=np.inf))
 
     def _inputs(self, values: Floats, acquired: Bools) -> Floats:
-        """Values, the mean of training outside the acquired groups, and the indicators of these."""
+        """Inputs of the regressions, (n, d + G): values, with training means for NaN, and indicators of the acquired groups."""
         return np.column_stack([np.where(np.isnan(values), self.means_, values), acquired])
 
     def _values(self, values: Floats, acquired: Bools) -> Floats:
@@ -157,28 +159,29 @@ class FittedQ:
 
     def action_values(self, values: Floats, acquired: Bools) -> Floats:
         """Expected cost to go of each action, shape (n, G + 1)."""
-        if not hasattr(self, "models_"):
-            raise not_fitted(self, "data, classifier")
-        x, taken = checked_states(self, values, acquired, len(self.columns_), len(self.group_names_))
+        self._check_trained()
+        x, taken = check_states(self, values, acquired, len(self.columns_), len(self.group_names_))
         return self._values(np.where(taken[:, self.column_group_], x, np.nan), taken)
 
     def probabilities(self, values: Floats, acquired: Bools) -> Floats:
-        """Probability of each action: the cheapest that is left, but for epsilon."""
+        """Epsilon-greedy probabilities, shape (n, G + 1)."""
         q = self.action_values(values, acquired)
         left = ~np.asarray(acquired, dtype=bool) & self.acquirable_
         return epsilon_greedy(q, left, self.epsilon)
 
     def bind(self, problem: Problem) -> Self:
-        """Refuse a problem with other groups than those of training."""
-        if not hasattr(self, "models_"):
-            raise not_fitted(self, "data, classifier")
+        """Return the agent; raise an error if the problem has other groups than the training data."""
+        self._check_trained()
         check_groups(self, self.group_names_, problem)
         return self
 
-    def state(self) -> AgentState:
-        """Settings, learning curve and regressions."""
+    def _check_trained(self) -> None:
         if not hasattr(self, "models_"):
-            raise not_fitted(self, "data, classifier")
+            raise not_trained(self, "data, classifier")
+
+    def state(self) -> AgentState:
+        """Return settings, learning curve and regressions."""
+        self._check_trained()
         settings = {
             "n_iterations": self.n_iterations,
             "max_states": self.max_states,
@@ -200,7 +203,7 @@ class FittedQ:
 
     @classmethod
     def from_state(cls, state: AgentState) -> Self:
-        """The agent that this state was taken from."""
+        """Restore the agent."""
         s = state.settings
         names = ("n_iterations", "max_states", "epsilon", "price_multiplier", "targets", "random_state")
         agent = cls(state.models.get(_GIVEN), **{name: s[name] for name in names})
@@ -221,7 +224,7 @@ def _acquire(group: str) -> str:
 
 
 def recorded_states(records: Records, max_states: int, rng: np.random.Generator) -> tuple[Ints, Bools]:
-    """Rows and sets that they have recorded, free groups included: all of them, or so many drawn at random."""
+    """Return states (rows (m,), sets (m, G)) that are recorded: all of them, or a random sample of ``max_states``."""
     data, starts = records.data, records.starts
     costly = np.flatnonzero(~data.problem.free)
     if float((2.0 ** data.recorded[starts][:, costly].sum(axis=1)).sum()) > max_states:
@@ -238,9 +241,10 @@ def recorded_states(records: Records, max_states: int, rng: np.random.Generator)
 
 
 def _drawn_states(records: Records, costly: Ints, max_states: int, rng: np.random.Generator) -> tuple[Ints, Bools]:
-    """Draw a row, a size and a set of this size, and keep the state if the row has the set.
+    """Draw a row, a size and a set of this size, and keep the state if the row has recorded the set.
 
-    What is drawn does not depend on what else the row has, so that rows with S are a random sample of all that have S.
+    The draw does not depend on the other recorded groups, so the rows drawn with S are a random sample of all rows that
+    have S.
     """
     data, found = records.data, 0
     rows, sets = [], []

@@ -1,4 +1,4 @@
-"""A policy from a plain function of one row, or of whole columns."""
+"""Policies from a function of one row, or of whole columns."""
 
 from __future__ import annotations
 
@@ -9,12 +9,11 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from ..arguments import check_callable, check_texts, did_you_mean
-from ..arrays import Bools, Floats, Ints
-from ..data import Problem
-from .builtin import one_hot_actions
-from .policy import Policy
-from .rows import RowReader
+from .._arguments import check_callable, check_texts, did_you_mean
+from .._arrays import Bools, Floats, Ints
+from ..data.problem import Problem
+from .policy import Policy, not_bound, one_hot_actions
+from .row_reader import RowReader
 
 __all__ = ["ColumnPolicy", "FunctionPolicy", "from_columns", "from_function"]
 
@@ -22,18 +21,22 @@ Rule = Callable[[dict[str, Any]], str | None]
 
 
 def from_function(function: Rule, columns: Sequence[str] | None = None) -> FunctionPolicy:
-    """Make a policy of a function that looks at one row.
+    """Make a policy from a function of one row.
 
-    The slow but simple way for a clinical rule: ``function`` gets a dict of the columns that are known so far and returns the
-    name of the group to acquire, or None to stop. It is asked once per distinct state.
+    This is simple but slow. ``function`` gets a dict of the columns that are known so far. It returns the name of the group
+    to acquire, or None to stop. It is called once per distinct state.
 
     Parameters
     ----------
     function : callable
-        ``function(row)``; ``row`` holds numbers, and levels of categorical columns, by column name. A column that is not
-        acquired is absent, so that ``"lactate" in row`` tells whether it is known.
+        ``function(row)``; ``row`` maps column names to numbers or to levels of categorical columns. A column that is not
+        acquired is absent, so ``"lactate" in row`` is True if lactate is known.
     columns : sequence of str, optional
-        ``data.columns``; needed where a text column has no declared categories in the problem.
+        ``data.columns``; needed if a text column has no declared categories in the problem.
+
+    Returns
+    -------
+    FunctionPolicy
 
     Examples
     --------
@@ -49,22 +52,22 @@ def from_function(function: Rule, columns: Sequence[str] | None = None) -> Funct
 
 
 class _Bound(ABC):
-    """A function with the names of columns and groups."""
+    """A function together with the names of columns and groups."""
 
     def __init__(self, function: Callable[..., Any], reader: RowReader, name: str) -> None:
         self.function, self.reader, self.name = function, reader, name
 
     def columns(self, values: Floats) -> dict[str, NDArray[Any]]:
-        """Columns by name."""
+        """Return the columns by name, each of shape (n,)."""
         return {name: self.reader.read(name, values) for name in self.reader.places}
 
     @abstractmethod
     def probabilities(self, values: Floats, acquired: Bools) -> Floats:
-        """What the function says, as probabilities."""
+        """Return the answers of the function as probabilities (n, G + 1)."""
 
 
 class _Unbound:
-    """A policy that needs the problem, which `bind` tells it, to know the names of columns and groups."""
+    """A function before `bind`, which supplies the names of columns and groups."""
 
     maker: ClassVar[str]
     bound: ClassVar[type[_Bound]]
@@ -75,15 +78,12 @@ class _Unbound:
         self.columns = None if columns is None else check_texts("columns", columns, "column names, data.columns")
 
     def bind(self, problem: Problem) -> Policy:
-        """Find out which columns belong to which group."""
+        """Look up the columns of each group."""
         return self.bound(self.function, RowReader(problem, self.columns), repr(self))
 
     def probabilities(self, values: Floats, acquired: Bools) -> Floats:
-        """Not before ``bind``: without a problem nobody knows the names of the columns."""
-        raise RuntimeError(
-            f"{self!r} does not know the problem yet. afape.evaluate tells it; to ask it yourself, call "
-            "policy.bind(problem).probabilities(values, acquired)."
-        )
+        """Raise an error: the policy needs ``bind`` first, to know the names of the columns."""
+        raise not_bound(self)
 
     def __repr__(self) -> str:
         return f"{self.maker}({getattr(self.function, '__name__', type(self.function).__name__)})"
@@ -127,14 +127,14 @@ class _BoundFunction(_Bound):
 
 
 class FunctionPolicy(_Unbound):
-    """What `from_function` returns; `bind` tells it the groups."""
+    """A policy from a function of one row; see `from_function`."""
 
     maker = "from_function"
     bound = _BoundFunction
 
 
 def _distinct_states(values: Floats, acquired: Bools) -> tuple[Ints, Ints]:
-    """First row of each distinct state, and the state of each row."""
+    """Return the first row of each distinct state, and for each row the index of its state."""
     table = np.column_stack([np.nan_to_num(values, nan=0.0), np.isnan(values), acquired])
     _, first, state = np.unique(table, axis=0, return_index=True, return_inverse=True)
     return first, np.ravel(state)
@@ -143,18 +143,22 @@ def _distinct_states(values: Floats, acquired: Bools) -> tuple[Ints, Ints]:
 def from_columns(
     function: Callable[[dict[str, NDArray[Any]]], ArrayLike], columns: Sequence[str] | None = None
 ) -> ColumnPolicy:
-    """Make a policy of a function of whole columns, which names groups.
+    """Make a policy from a function of whole columns.
 
-    The quick way for a rule: ``function`` gets a mapping from column names to arrays, one value per row, and returns an array
-    with the name of the group that each row acquires next, or None (or "") where it stops.
+    This is faster than `from_function`. ``function`` gets a mapping from column names to arrays, one value per row. It
+    returns an array with the name of the group that each row acquires next, or None (or "") to stop.
 
     Parameters
     ----------
     function : callable
-        ``function(columns)``; numbers are NaN, and levels of categorical columns None, where a column is not acquired. An
-        answer that names a group which a row has already counts as stopping.
+        ``function(columns)``. In a column that is not acquired, numbers are NaN and levels of categories are None. If the
+        function names a group that is already acquired, the run stops.
     columns : sequence of str, optional
-        ``data.columns``; needed where a text column has no declared categories in the problem.
+        ``data.columns``; needed if a text column has no declared categories in the problem.
+
+    Returns
+    -------
+    ColumnPolicy
 
     Examples
     --------
@@ -197,7 +201,7 @@ class _BoundColumns(_Bound):
 
 
 class ColumnPolicy(_Unbound):
-    """What `from_columns` returns; `bind` tells it the groups."""
+    """A policy from a function of whole columns; see `from_columns`."""
 
     maker = "from_columns"
     bound = _BoundColumns

@@ -1,4 +1,4 @@
-"""Guidelines as text: rules that people can read, check and hand over, as a policy."""
+"""Policies from guidelines: rules in plain text."""
 
 from __future__ import annotations
 
@@ -9,13 +9,12 @@ from typing import Any, NamedTuple, Self
 
 import numpy as np
 
-from ..arguments import check_file, check_texts
-from ..arrays import Bools, Floats, any_of, every
-from ..data import Problem
-from .builtin import one_hot_actions
-from .guideline_text import Branch, Comparison, Condition, GuidelineError, parse_guideline
-from .policy import Policy
-from .rows import RowReader, level_text
+from .._arguments import check_file, check_texts
+from .._arrays import Bools, Floats, any_of, every
+from ..data.problem import Problem
+from .guideline_text import Branch, ColumnTest, Condition, GuidelineError, parse_guideline
+from .policy import Policy, not_bound, one_hot_actions
+from .row_reader import RowReader, level_text
 from .state import AgentState
 
 __all__ = ["Guideline", "GuidelineError"]
@@ -33,7 +32,7 @@ _COMPARE: dict[str, Callable[[Any, Any], Any]] = {
 class Guideline:
     """A policy from rules in plain text.
 
-    Each line is a rule: an optional condition and the groups to acquire one after the other::
+    Each line is a rule: an optional condition, then the groups to acquire one after the other::
 
         # chest pain
         if age > 65: lactate, then troponin if lactate > 2
@@ -41,22 +40,22 @@ class Guideline:
         else: stop
         cbc if temperature >= 38
 
-    Lines are read from the top; the first group that a line asks for and that is not acquired yet is acquired. ``else``
-    belongs to the ``if`` above it and applies where no line of that chain does. Where no line asks for anything, and at
-    ``stop``, the agent stops. A condition on a value that is not known yet does not hold, and neither does its ``not``.
-    Names with blanks and names like ``if`` stand in quotes. Lines without ``else`` stand on their own: several may apply.
+    Lines are read from the top. The agent acquires the first requested group that is not acquired yet. It stops at ``stop``,
+    and when no line requests a group. ``else`` belongs to the ``if`` above it and applies if no earlier line of that chain
+    applies. Lines without ``else`` are independent: several may apply. A condition on an unknown value is not true, and
+    neither is its ``not``. Put names with blanks, and names like ``if``, in quotes.
 
     Parameters
     ----------
     text : str
         The rules.
     columns : sequence of str, optional
-        ``data.columns``; needed where a text column has no declared categories in the problem.
+        ``data.columns``; needed if a text column has no declared categories in the problem.
 
     Raises
     ------
     GuidelineError
-        With line and column: at once for a syntax error, in `bind` for a name that the problem does not have.
+        With line and column. Syntax errors are raised at once, unknown names in `bind`.
 
     Examples
     --------
@@ -87,36 +86,33 @@ class Guideline:
         return cls(text, columns)
 
     def bind(self, problem: Problem) -> Policy:
-        """Find groups and columns by name."""
+        """Look up groups and columns by name."""
         return _BoundGuideline(self.branches, RowReader(problem, self.columns))
 
     def probabilities(self, values: Floats, acquired: Bools) -> Floats:
-        """Not before ``bind``: names are looked up in the problem."""
-        raise RuntimeError(
-            "This guideline does not know the problem yet. afape.evaluate tells it; to ask it yourself, call "
-            "policy.bind(problem).probabilities(values, acquired)."
-        )
+        """Raise an error: the policy needs ``bind`` first, to look up the names."""
+        raise not_bound(self)
 
     def describe(self) -> str:
-        """The rules as a tree."""
+        """Return the rules as a tree in text."""
         lines = ["guideline"]
         for i, branch in enumerate(self.branches):
             end = i == len(self.branches) - 1
             word = "else" if branch.chained else ""
             title = " ".join([word, *([] if branch.condition is None else [f"if {branch.condition}"])]).strip()
             lines.append(f"{'└─' if end else '├─'} {title or 'always'}")
-            for j, step in enumerate(branch.steps):
-                corner = "└─" if j == len(branch.steps) - 1 else "├─"
-                lines.append(f"{'   ' if end else '│  '}{corner} {step}")
+            for j, instruction in enumerate(branch.instructions):
+                corner = "└─" if j == len(branch.instructions) - 1 else "├─"
+                lines.append(f"{'   ' if end else '│  '}{corner} {instruction}")
         return "\n".join(lines)
 
     def state(self) -> AgentState:
-        """The text and the columns."""
+        """Return the text and the columns."""
         return AgentState({"text": self.text, "columns": self.columns})
 
     @classmethod
     def from_state(cls, state: AgentState) -> Self:
-        """The same guideline again."""
+        """Restore the guideline."""
         return cls(**state.settings)
 
     def __str__(self) -> str:
@@ -127,10 +123,10 @@ class Guideline:
 
 
 class _Truth(NamedTuple):
-    """Where a condition is known to hold, and where it is known not to."""
+    """Rows in which a condition is known to be true, and rows in which it is known to be false."""
 
-    holds: Bools
-    fails: Bools
+    holds: Bools  # (n,)
+    fails: Bools  # (n,)
 
 
 class _BoundGuideline:
@@ -138,20 +134,20 @@ class _BoundGuideline:
         self.branches, self.reader = branches, reader
         for branch in branches:
             self._check(branch.condition)
-            for step in branch.steps:
-                if step.group is not None and step.group.text not in reader.problem.groups:
-                    raise step.group.unknown("group", reader.problem.group_names)
-                self._check(step.condition)
+            for instruction in branch.instructions:
+                if instruction.group is not None and instruction.group.text not in reader.problem.groups:
+                    raise instruction.group.unknown("group", reader.problem.group_names)
+                self._check(instruction.condition)
 
     def _check(self, condition: Condition | None) -> None:
-        if isinstance(condition, Comparison):
-            self._check_comparison(condition)
+        if isinstance(condition, ColumnTest):
+            self._check_test(condition)
         elif condition is not None:
-            for part in condition.parts:
-                self._check(part)
+            for inner in condition.conditions:
+                self._check(inner)
 
-    def _check_comparison(self, comparison: Comparison) -> None:
-        column, value = comparison.column, comparison.value
+    def _check_test(self, test: ColumnTest) -> None:
+        column, value = test.column, test.value
         if column.text not in self.reader.places:
             raise column.unknown("column", tuple(self.reader.places))
         levels = self.reader.levels.get(column.text)
@@ -161,8 +157,8 @@ class _BoundGuideline:
             )
             raise value.error(f"column {column.text!r} holds numbers and cannot be compared with {value.text!r}.{hint}")
         if levels is not None:
-            if comparison.sign not in ("=", "!="):
-                raise column.error(f"column {column.text!r} holds categories, which '=' and '!=' compare.")
+            if test.sign not in ("=", "!="):
+                raise column.error(f"column {column.text!r} holds categories; compare them with '=' or '!='.")
             texts = [level_text(level) for level in levels]
             if value.text not in texts:
                 raise value.unknown(f"level of {column.text!r}", texts)
@@ -173,18 +169,18 @@ class _BoundGuideline:
         n, n_groups = acquired.shape
         action = np.full(n, -1, dtype=np.intp)
         names = self.reader.problem.group_names
-        left = np.ones(n, dtype=bool)  # rows to which no line of the chain has applied
+        left = np.ones(n, dtype=bool)  # rows to which no earlier line of the chain applies
         for branch in self.branches:
             if not branch.chained:
                 left = np.ones(n, dtype=bool)
             applies = left & self._holds(branch.condition, values)
             left &= ~applies
-            for step in branch.steps:
-                due = applies & (action < 0) & self._holds(step.condition, values)
-                if step.group is None:
+            for instruction in branch.instructions:
+                due = applies & (action < 0) & self._holds(instruction.condition, values)
+                if instruction.group is None:
                     action[due] = n_groups
                 else:
-                    group = names.index(step.group.text)
+                    group = names.index(instruction.group.text)
                     action[due & ~acquired[:, group]] = group
         action[action < 0] = n_groups
         return one_hot_actions(action, n_groups)
@@ -193,24 +189,24 @@ class _BoundGuideline:
         return np.ones(len(values), dtype=bool) if condition is None else self._truth(condition, values).holds
 
     def _truth(self, condition: Condition, values: Floats) -> _Truth:
-        if isinstance(condition, Comparison):
-            return self._compared(condition, values)
-        parts = [self._truth(part, values) for part in condition.parts]
+        if isinstance(condition, ColumnTest):
+            return self._tested(condition, values)
+        inner = [self._truth(each, values) for each in condition.conditions]
         if condition.word == "not":
-            return _Truth(parts[0].fails, parts[0].holds)
-        holds, fails = np.stack([p.holds for p in parts], axis=1), np.stack([p.fails for p in parts], axis=1)
+            return _Truth(inner[0].fails, inner[0].holds)
+        holds, fails = np.stack([t.holds for t in inner], axis=1), np.stack([t.fails for t in inner], axis=1)
         if condition.word == "and":
             return _Truth(every(holds), any_of(fails))
         return _Truth(any_of(holds), every(fails))
 
-    def _compared(self, comparison: Comparison, values: Floats) -> _Truth:
-        column = self.reader.read(comparison.column.text, values)
-        compare = _COMPARE[comparison.sign]
-        if comparison.column.text in self.reader.levels:
+    def _tested(self, test: ColumnTest, values: Floats) -> _Truth:
+        column = self.reader.read(test.column.text, values)
+        compare = _COMPARE[test.sign]
+        if test.column.text in self.reader.levels:
             known = np.array([level is not None for level in column], dtype=bool)
-            found = np.array([compare(level_text(level), comparison.value.text) for level in column], dtype=bool)
+            found = np.array([compare(level_text(level), test.value.text) for level in column], dtype=bool)
         else:
             known = ~np.isnan(column)
             with np.errstate(invalid="ignore"):
-                found = compare(column, float(comparison.value.text))
+                found = compare(column, float(test.value.text))
         return _Truth(known & found, known & ~found)

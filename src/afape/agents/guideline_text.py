@@ -1,4 +1,4 @@
-"""The text form of guidelines: what it may say, and where it goes wrong."""
+"""Parser of guidelines in plain text, with the position of every error."""
 
 from __future__ import annotations
 
@@ -8,7 +8,16 @@ from dataclasses import dataclass
 from difflib import get_close_matches
 from typing import NamedTuple
 
-__all__ = ["Branch", "Comparison", "Condition", "Connective", "GuidelineError", "Step", "Token", "parse_guideline"]
+__all__ = [
+    "Branch",
+    "ColumnTest",
+    "Condition",
+    "Connective",
+    "GuidelineError",
+    "Instruction",
+    "Token",
+    "parse_guideline",
+]
 
 _TOKEN = re.compile(
     r"""(?P<space>\s+|\#.*)
@@ -24,12 +33,12 @@ _KEYWORDS = {"if", "else", "elif", "then", "and", "or", "not", "stop", "otherwis
 
 
 class GuidelineError(ValueError):
-    """A guideline that cannot be read, with the place.
+    """A guideline that cannot be read.
 
     Attributes
     ----------
     line, column : int
-        Where, both counted from 1.
+        Position of the error, counted from 1.
     """
 
     def __init__(self, problem: str, line: int, column: int, source: str) -> None:
@@ -38,7 +47,7 @@ class GuidelineError(ValueError):
 
 
 class Token(NamedTuple):
-    """One word, number or sign, and where it stands."""
+    """One word, number or sign, with its position."""
 
     kind: str
     text: str
@@ -47,22 +56,22 @@ class Token(NamedTuple):
     source: str
 
     def error(self, problem: str) -> GuidelineError:
-        """An error at this place."""
+        """Return an error at this position."""
         return GuidelineError(problem, self.line, self.column, self.source)
 
     def unknown(self, kind: str, known: Sequence[str]) -> GuidelineError:
-        """An error that suggests the nearest of the known names."""
+        """Return an error that suggests the most similar known name."""
         near = get_close_matches(self.text, known, 1, 0.5)
         hint = f"Did you mean {near[0]!r}? " if near else ""
         return self.error(f"{self.text!r} is no {kind}. {hint}Known: {list(known)}.")
 
     def is_word(self, *words: str) -> bool:
-        """Whether this is one of these keywords."""
+        """Return True if this is one of these keywords."""
         return self.kind == "word" and self.text.lower() in words
 
 
 @dataclass(frozen=True)
-class Comparison:
+class ColumnTest:
     """``column sign value``."""
 
     column: Token
@@ -78,19 +87,19 @@ class Connective:
     """``and``, ``or`` or ``not`` of conditions."""
 
     word: str
-    parts: tuple[Condition, ...]
+    conditions: tuple[Condition, ...]
 
     def __str__(self) -> str:
-        inner = [f"({part})" if isinstance(part, Connective) else str(part) for part in self.parts]
+        inner = [f"({each})" if isinstance(each, Connective) else str(each) for each in self.conditions]
         return f"not {inner[0]}" if self.word == "not" else f" {self.word} ".join(inner)
 
 
-Condition = Comparison | Connective
+Condition = ColumnTest | Connective
 
 
 @dataclass(frozen=True)
-class Step:
-    """Acquire a group, or stop where ``group`` is None, if the condition holds."""
+class Instruction:
+    """Acquire a group if the condition is true. ``group`` None: stop."""
 
     group: Token | None
     condition: Condition | None
@@ -102,27 +111,27 @@ class Step:
 
 @dataclass(frozen=True)
 class Branch:
-    """One line: when it applies, and its steps. ``chained`` lines apply where those above them in the chain do not."""
+    """One line: its condition and its instructions. A ``chained`` line applies if no earlier line of the chain applies."""
 
     condition: Condition | None
-    steps: tuple[Step, ...]
+    instructions: tuple[Instruction, ...]
     chained: bool
 
 
 def parse_guideline(text: str) -> list[Branch]:
-    """Lines of a guideline.
+    """Parse the lines of a guideline.
 
     ::
 
-        line      = ["if" condition ":" | "else" "if" condition ":" | "else" ":"] plan
-        plan      = step {("," | "then" | ", then") step}
-        step      = (group | "stop") ["if" condition]
-        condition = comparison, joined by "and", "or", "not" and parentheses
+        line        = ["if" condition ":" | "else" "if" condition ":" | "else" ":"] plan
+        plan        = instruction {("," | "then" | ", then") instruction}
+        instruction = (group | "stop") ["if" condition]
+        condition   = column sign value, joined by "and", "or", "not" and parentheses
     """
     branches: list[Branch] = []
     for number, line in enumerate(text.splitlines(), start=1):
         tokens = _tokens(line, number)
-        if len(tokens) > 1:  # the last one marks the end
+        if len(tokens) > 1:  # the last token marks the end of the line
             branches.append(_Line(tokens).branch(after_if=_chain_is_open(branches)))
     if not branches:
         raise GuidelineError("there is no rule. Write one such as 'if age > 65: lactate'.", 1, 1, "")
@@ -149,7 +158,7 @@ def _tokens(line: str, number: int) -> list[Token]:
 
 
 class _Line:
-    """Reads one line from left to right."""
+    """Parses one line from left to right."""
 
     def __init__(self, tokens: list[Token]) -> None:
         self.tokens, self.place = tokens, 0
@@ -183,28 +192,28 @@ class _Line:
             condition = self.disjunction()
         if chained or condition is not None:
             self.expect(":")
-        steps = [self.step()]
+        instructions = [self.instruction()]
         while self.next.kind != "end":
             if not (self.skip(",") | self.skip("then")):
                 raise self.next.error(f"expected ', then' and another group, but found {self.next.text!r}.")
-            steps.append(self.step())
-        return Branch(condition, tuple(steps), chained)
+            instructions.append(self.instruction())
+        return Branch(condition, tuple(instructions), chained)
 
-    def step(self) -> Step:
+    def instruction(self) -> Instruction:
         token = self.take()
         stops = token.is_word("stop")
         if not stops and (token.kind not in ("word", "quoted") or token.is_word(*_KEYWORDS)):
             raise token.error(f"expected the name of a group or 'stop', but found {token.text!r}.")
-        return Step(None if stops else token, self.disjunction() if self.skip("if") else None)
+        return Instruction(None if stops else token, self.disjunction() if self.skip("if") else None)
 
     def disjunction(self) -> Condition:
         return self._joined("or", lambda: self._joined("and", self.negation))
 
-    def _joined(self, word: str, part: Callable[[], Condition]) -> Condition:
-        parts = [part()]
+    def _joined(self, word: str, parse: Callable[[], Condition]) -> Condition:
+        conditions = [parse()]
         while self.skip(word):
-            parts.append(part())
-        return parts[0] if len(parts) == 1 else Connective(word, tuple(parts))
+            conditions.append(parse())
+        return conditions[0] if len(conditions) == 1 else Connective(word, tuple(conditions))
 
     def negation(self) -> Condition:
         if self.skip("not"):
@@ -213,9 +222,9 @@ class _Line:
             inside = self.disjunction()
             self.expect(")")
             return inside
-        return self.comparison()
+        return self.column_test()
 
-    def comparison(self) -> Comparison:
+    def column_test(self) -> ColumnTest:
         column = self.take()
         if column.kind not in ("word", "quoted") or column.is_word(*_KEYWORDS):
             raise column.error(f"expected the name of a column, but found {column.text!r}.")
@@ -225,4 +234,4 @@ class _Line:
         value = self.take()
         if value.kind not in ("number", "word", "quoted") or value.is_word(*_KEYWORDS):
             raise value.error(f"expected a number or a level, but found {value.text!r}.")
-        return Comparison(column, sign.text, value)
+        return ColumnTest(column, sign.text, value)

@@ -1,4 +1,4 @@
-"""Test-cost-sensitive naive Bayes: acquire while the expected saving exceeds the price."""
+"""Cost-sensitive naive Bayes: acquire while the expected saving exceeds the price."""
 
 from __future__ import annotations
 
@@ -7,11 +7,11 @@ from typing import Self
 import numpy as np
 from sklearn.tree import DecisionTreeClassifier
 
-from ..arguments import LARGEST_SEED, check_between, check_count, check_seed
-from ..arrays import Bools, Floats, Ints
+from .._arguments import LARGEST_SEED, check_between, check_count, check_seed
+from .._arrays import Bools, Floats, Ints
 from ..classifiers import Classifier
-from ..data import Retrospective
-from .learned import Layout, LearnedAgent
+from ..data.retrospective import Retrospective
+from .learned_agent import Layout, LearnedAgent
 from .state import AgentState
 
 __all__ = ["CostSensitiveNaiveBayes"]
@@ -20,20 +20,20 @@ __all__ = ["CostSensitiveNaiveBayes"]
 class CostSensitiveNaiveBayes(LearnedAgent):
     r"""Test-cost-sensitive naive Bayes (csNB, sequential test strategy).
 
-    With :math:`P(c \mid x_S)` the naive Bayes posterior of the label and :math:`\ell_{cj}` the cost of predicting j where c
-    is true, the risk of stopping is :math:`R(x_S) = \min_j \sum_c \ell_{cj} P(c \mid x_S)`. The utility of group g is
+    Let :math:`P(c \mid x_S)` be the naive Bayes posterior of the label and :math:`\ell_{cj}` the cost of predicting j if c
+    is true. The risk of stopping is :math:`R(x_S) = \min_j \sum_c \ell_{cj} P(c \mid x_S)`. The utility of group g is
 
     .. math:: U(g) = R(x_S) - \sum_v P(v \mid x_S) R(x_S, x_g = v) - c_g,
 
-    where v runs over the values of g. The agent acquires the group with the largest utility while that is positive. All sums
-    are exact; nothing is sampled.
+    where v runs over the values of g. The agent acquires the group with the largest utility while this is positive. All sums
+    are exact.
 
     Parameters
     ----------
     n_bins : int
-        Values that a group takes at most.
+        Largest number of values of a group.
     min_leaf : int
-        Training rows that a value stands for at least.
+        Smallest number of training rows per value.
     smoothing : float
         Added to the count of each value and class (Laplace).
     random_state : int or None
@@ -43,9 +43,9 @@ class CostSensitiveNaiveBayes(LearnedAgent):
     -----
     The paper has discrete attributes, one per test. Here a group may have many columns of any kind, so it is turned into one
     discrete attribute: the leaves of a scikit-learn decision tree that predicts the label from the columns of the group.
-    Gaps need nothing else: each group is counted in the rows that record it. In the paper the same model decides and
-    predicts; use the agent as classifier too (it has ``predict``) to have it so. ``fit`` takes a classifier like every agent
-    but does not ask it.
+    Each group is counted in the rows that record it, so gaps need no further treatment. In the paper one model decides and
+    predicts; to do the same, pass the agent as the classifier too (it has ``predict``). ``fit`` takes a classifier, as for
+    every agent, but does not use it.
 
     References
     ----------
@@ -67,7 +67,7 @@ class CostSensitiveNaiveBayes(LearnedAgent):
         check_between("smoothing", self.smoothing, 0.0)
         if self.smoothing == 0:
             raise ValueError(
-                "'smoothing' must be positive, but is 0: a value never met with a class would rule it out."
+                "'smoothing' must be positive, but is 0: a value that never occurs with a class would exclude this class."
             )
 
     def _learn(self, data: Retrospective, classifier: Classifier) -> None:
@@ -85,14 +85,13 @@ class CostSensitiveNaiveBayes(LearnedAgent):
             leaf = tree.apply(self._block(data.values[rows], data.column_group, g))
             count = np.full((n_classes, tree.tree_.node_count), 0.0)
             np.add.at(count, (data.labels[rows], leaf), 1.0)
-            is_leaf = tree.tree_.children_left < 0  # inner nodes are no values: probability 0
+            is_leaf = tree.tree_.children_left < 0  # inner nodes are not values and keep probability 0
             count[:, is_leaf] += self.smoothing
             self.trees_.append(tree)
             self.tables_.append(count / count.sum(axis=1, keepdims=True))
 
     def posterior(self, values: Floats, acquired: Bools) -> Floats:
-        """Probability of each class given what is acquired, shape (n, K)."""
-        self._check_trained()
+        """Probability of each class given the acquired groups, shape (n, K)."""
         values, acquired = self._checked(values, acquired)
         log = np.tile(np.log(self.prior_), (len(values), 1))
         for g, (tree, table) in enumerate(zip(self.trees_, self.tables_, strict=True)):
@@ -104,7 +103,7 @@ class CostSensitiveNaiveBayes(LearnedAgent):
         return np.asarray(likelihood / likelihood.sum(axis=1, keepdims=True))
 
     def predict(self, values: Floats, acquired: Bools) -> Ints:
-        """Label codes of least expected cost: the agent as its own classifier."""
+        """Label codes of least expected cost, shape (n,)."""
         return np.asarray((self.posterior(values, acquired) @ self.costs_).argmin(axis=1), dtype=np.intp)
 
     def _actions(self, values: Floats, acquired: Bools) -> Ints:
@@ -125,7 +124,7 @@ class CostSensitiveNaiveBayes(LearnedAgent):
         return values[:, column_group == group]
 
     def state(self) -> AgentState:
-        """Arguments, tables and trees."""
+        """Return arguments, tables and trees."""
         self._check_trained()
         arrays = {f"table{g}": table for g, table in enumerate(self.tables_)}
         models = {f"tree{g}": tree for g, tree in enumerate(self.trees_)}
@@ -134,7 +133,7 @@ class CostSensitiveNaiveBayes(LearnedAgent):
 
     @classmethod
     def from_state(cls, state: AgentState) -> Self:
-        """The same agent again."""
+        """Restore the agent."""
         agent = cls(**state.settings["arguments"])
         agent.layout_ = Layout.from_json(state.settings["layout"])
         agent.prior_, agent.costs_ = state.arrays["prior"], state.arrays["costs"]

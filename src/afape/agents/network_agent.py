@@ -1,43 +1,32 @@
-"""What agents with a Q network share: training on blocked episodes, answers by numpy alone, saving."""
+"""Base of agents with a Q network: training on blocked episodes, action values by numpy, storage."""
 
 from __future__ import annotations
 
-from importlib import import_module
-from typing import Any, ClassVar, Self
+from abc import abstractmethod
+from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import numpy as np
 import pandas as pd
 
-from ..arrays import Bools, Floats
+from .._arrays import Bools, Floats, Ints
 from ..classifiers import column_means
-from ..data import Problem
-from .episodes import Records, Replay, Visits, run_episodes
-from .greedy import check_groups, checked_states, epsilon_greedy, not_fitted
-from .network import Layout, Network, initial_parameters
+from ..data.problem import Problem
+from ..data.retrospective import Retrospective
+from .learned_agent import check_groups, check_states, not_trained
+from .network import Network, NetworkShape, initial_parameters
+from .policy import epsilon_greedy
+from .replay import Records, Replay, Visits, run_episodes
+from .settings import SetWeights, Training, check_agent_arguments
 from .state import AgentState
-from .training import Training, check_agent_arguments
 
-__all__ = ["NetworkAgent"]
+if TYPE_CHECKING:
+    from .q_learning import Learner
+
+__all__ = ["ClassifyingAgent", "NetworkAgent"]
 
 
 class NetworkAgent:
-    """Base of the agents that learn a Q network.
-
-    Parameters
-    ----------
-    training : Training, optional
-        How long, how fast and on what to learn.
-    epsilon : float
-        Probability with which the trained agent acts at random among the actions that are left.
-    price_multiplier : float
-        Learn as if every price were so many times as high: above 1 for an agent that acquires less.
-    targets : {"all", "recorded"}
-        Actions that the minimum in the target runs over: all that are not yet taken, or only those that the row has
-        recorded. The second is what a simulator that blocks actions teaches; it undervalues acquiring, and is there for
-        comparison.
-    random_state : int
-        Seed of the first weights, episodes and batches.
-    """
+    """Base of the agents that learn a Q network; arguments and attributes as in `DQN`."""
 
     double: ClassVar[bool] = False
     dueling: ClassVar[bool] = False
@@ -60,36 +49,38 @@ class NetworkAgent:
 
     @staticmethod
     def default_training() -> Training:
-        """Training where none is asked for."""
+        """Return the default training."""
         return Training()
-
-    # ----------------------------------------------------------------------------------- what the variants differ in
 
     @staticmethod
     def n_endings(n_classes: int) -> int:
-        """Number of outputs about ending the run."""
+        """Return the number of outputs about ending the run, E."""
         return 1
 
     @staticmethod
     def stop_value(endings: Any) -> Any:
-        """Value of stopping from these outputs."""
+        """Return the value of stopping (m,) from these outputs (m, E)."""
         return endings[:, 0]
 
     @staticmethod
     def ending_loss(endings: Any, old_endings: Any, batch: Any) -> Any:
-        """Loss of these outputs, one number per state."""
+        """Return the loss of the outputs for stopping, ``endings`` (m, E), as one number per transition of the batch, (m,)."""
         return (endings[:, 0] - batch.stop_cost) ** 2
 
-    # ---------------------------------------------------------------------------------------------------- training
-
     def _fit(self, records: Records) -> Self:
-        learning = _learning(self)
+        try:
+            from .q_learning import Learner, Program
+        except ModuleNotFoundError as error:
+            raise ImportError(
+                f"{type(self).__name__} learns with jax and optax, but {error.name!r} is not installed: pip install "
+                "'afape[agents]'. A trained agent does not need them; afape.agents.FittedQ learns without them."
+            ) from error
         acquirable = tuple(records.acquirable.tolist())
         streams = np.random.SeedSequence(self.random_state).spawn(3)
         rng = np.random.default_rng(streams[0])
         network = self._start(records, np.random.default_rng(streams[1]))
-        program = learning.Program(
-            network.layout,
+        program = Program(
+            network.shape,
             acquirable,
             self.double,
             self.targets == "recorded",
@@ -99,18 +90,18 @@ class NetworkAgent:
         )
         seed = int(streams[2].generate_state(1)[0])
         prices = self.price_multiplier * records.data.problem.prices
-        learner = learning.Learner(program, network, records, prices, seed)
+        learner = Learner(program, network, records, prices, seed)
         self._remember(records)
         self.learning_curve_ = self._rounds(learner, records, rng)
         return self
 
     def _start(self, records: Records, rng: np.random.Generator) -> Network:
-        """The network before training, with the standardisation that the records give."""
+        """Return the network before training, with the standardisation of the records."""
         data = records.data
         count = np.maximum((~np.isnan(data.values)).sum(axis=0), 1)
         centre = column_means(data)
         spread = np.sqrt(np.nansum((data.values - centre) ** 2, axis=0) / count)
-        layout = Layout(
+        shape = NetworkShape(
             tuple(data.column_group.tolist()),
             data.problem.n_groups,
             self.n_endings(len(data.classes)),
@@ -118,9 +109,9 @@ class NetworkAgent:
             self.dueling,
             self.sets,
         )
-        return Network(layout, initial_parameters(layout, rng), centre, np.where(spread > 0, spread, 1.0), records.unit)
+        return Network(shape, initial_parameters(shape, rng), centre, np.where(spread > 0, spread, 1.0), records.unit)
 
-    def _rounds(self, learner: Any, records: Records, rng: np.random.Generator) -> pd.DataFrame:
+    def _rounds(self, learner: Learner, records: Records, rng: np.random.Generator) -> pd.DataFrame:
         training = self.training
         replay = Replay(training.replay_size, records.data.problem.n_groups)
         self.network_ = learner.current()
@@ -142,14 +133,14 @@ class NetworkAgent:
         return pd.DataFrame(lines, columns=["round", "exploration", "loss", "blocked_cost", "expected_cost"])
 
     def _blocked_cost(self, records: Records, visits: Visits) -> float:
-        """Mean cost of the episodes of a round, exploration included."""
+        """Mean cost of the episodes of a round, including exploration."""
         prices = np.append(self.price_multiplier * records.data.problem.prices, 0.0)
         stops = visits.action == records.data.problem.n_groups
-        ends = self._end_costs(records, Visits(*(part[stops] for part in visits)))
+        ends = self._end_costs(records, Visits(*(column[stops] for column in visits)))
         return float((prices[visits.action].sum() + ends.sum()) / self.training.n_episodes)
 
     def _end_costs(self, records: Records, ends: Visits) -> Floats:
-        """Costs of the states in which episodes stopped."""
+        """Stopping costs of the states in which episodes stopped."""
         return ends.stop_cost
 
     def _remember(self, records: Records) -> None:
@@ -159,40 +150,37 @@ class NetworkAgent:
         self.label_classes_, self.costs_ = data.classes, data.costs
         self.classes_ = data.classes[np.unique(data.labels)]
 
-    # ----------------------------------------------------------------------------------------------------- answers
-
     def action_values(self, values: Floats, acquired: Bools) -> Floats:
-        """Expected cost to go of each action, shape (n, G + 1), in the unit of the costs."""
-        out, n_groups = self._outputs(values, acquired), self.network_.layout.n_groups
+        """Expected cost to go of each action, shape (n, G + 1), in the unit of the problem's costs."""
+        out, n_groups = self._outputs(values, acquired), self.network_.shape.n_groups
         q = np.column_stack([out[:, :n_groups], self.stop_value(out[:, n_groups:])])
         return np.asarray(self.network_.unit * q, dtype=float)
 
     def _outputs(self, values: Floats, acquired: Bools) -> Floats:
-        """Outputs of the trained network in these states, which are checked."""
-        if not hasattr(self, "network_"):
-            raise not_fitted(self, self.arguments)
-        layout = self.network_.layout
-        states = checked_states(self, values, acquired, len(layout.column_group), layout.n_groups)
+        """Check the states; outputs of the trained network, shape (n, G + E)."""
+        self._check_trained()
+        shape = self.network_.shape
+        states = check_states(self, values, acquired, len(shape.column_group), shape.n_groups)
         return np.asarray(self.network_.outputs(*states))
 
     def probabilities(self, values: Floats, acquired: Bools) -> Floats:
-        """Probability of each action: the cheapest that is left, but for epsilon."""
+        """Epsilon-greedy probabilities, shape (n, G + 1)."""
         q = self.action_values(values, acquired)
         return epsilon_greedy(q, ~np.asarray(acquired, dtype=bool) & self.acquirable_, self.epsilon)
 
     def bind(self, problem: Problem) -> Self:
-        """Refuse a problem with other groups than those of training."""
-        if not hasattr(self, "network_"):
-            raise not_fitted(self, self.arguments)
+        """Return the agent; raise an error if the problem has other groups than the training data."""
+        self._check_trained()
         check_groups(self, self.group_names_, problem)
         return self
 
-    # ------------------------------------------------------------------------------------------------------ saving
+    def _check_trained(self) -> None:
+        if not hasattr(self, "network_"):
+            raise not_trained(self, self.arguments)
 
     def state(self) -> AgentState:
-        """Settings, weights and learning curve."""
-        if not hasattr(self, "network_"):
-            raise not_fitted(self, self.arguments)
+        """Return settings, weights and learning curve."""
+        self._check_trained()
         settings = {
             "training": self.training.to_dict(),
             "epsilon": self.epsilon,
@@ -216,7 +204,7 @@ class NetworkAgent:
 
     @classmethod
     def from_state(cls, state: AgentState) -> Self:
-        """The agent that this state was taken from."""
+        """Restore the agent."""
         s, arrays = state.settings, state.arrays
         names = ("epsilon", "price_multiplier", "targets", "random_state")
         agent = cls(Training(**s["training"]), **{name: s[name] for name in names})
@@ -232,11 +220,24 @@ class NetworkAgent:
         return f"{type(self).__name__}(epsilon={self.epsilon:g}, random_state={self.random_state})"
 
 
-def _learning(agent: Any) -> Any:
-    try:
-        return import_module(".learning", __package__)
-    except ModuleNotFoundError as error:
-        raise ImportError(
-            f"{type(agent).__name__} learns with jax and optax, of which {error.name!r} is not installed: "
-            "pip install 'afape[agents]'. A trained agent answers without them; afape.agents.FittedQ learns without them."
-        ) from error
+class ClassifyingAgent(NetworkAgent):
+    """Base of the agents whose network also predicts the label: policy and classifier in one."""
+
+    arguments = "data"
+
+    def fit(self, data: Retrospective, weights: SetWeights | None = None) -> Self:
+        """Learn to acquire and to classify from these records; ``weights`` as in `DQN.fit`."""
+        return self._fit(Records.of(data, None, weights))
+
+    def predict(self, values: Floats, acquired: Bools) -> Ints:
+        """Label codes of shape (n,) from the acquired groups."""
+        return self.codes(self._outputs(values, acquired)[:, self.network_.shape.n_groups :], self.costs_)
+
+    @staticmethod
+    @abstractmethod
+    def codes(endings: Floats, costs: Floats) -> Ints:
+        """Return label codes (n,) from the outputs about ending the run (n, E) and costs (K, K) [true, predicted]."""
+
+    def _end_costs(self, records: Records, ends: Visits) -> Floats:
+        data = records.data
+        return data.costs[data.labels[ends.row], self.predict(records.seen(ends.row, ends.acquired), ends.acquired)]

@@ -1,4 +1,4 @@
-"""What a policy is, and the check of what one returns."""
+"""The protocol of a policy, the check of its probabilities, and functions that make such probabilities."""
 
 from __future__ import annotations
 
@@ -6,21 +6,21 @@ from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
 
-from ..arrays import Bools, Floats, Ints, any_of, every
+from .._arrays import Bools, Floats, Ints, any_of, every
 from ..classifiers import check_not_training
-from ..data import Problem
+from ..data.problem import Problem
 
-__all__ = ["Policy", "ask_policy", "bind", "check_policy"]
+__all__ = ["Policy", "ask_policy", "bind", "check_policy", "epsilon_greedy", "not_bound", "one_hot_actions"]
 
 _SUM_TOLERANCE = 1e-6
 
 
 @runtime_checkable
 class Policy(Protocol):
-    """An agent: which group to acquire next, or to stop.
+    """An agent: it chooses the next group to acquire, or stops.
 
-    A policy may also have ``bind(problem)``, called once before the first question, which returns the policy
-    that knows groups and prices by name. The built-in policies do.
+    A policy may also have a method ``bind(problem)``. It is called once before the first question and returns a policy
+    that knows the groups and prices of this problem. Most built-in policies need it.
     """
 
     def probabilities(self, values: Floats, acquired: Bools) -> Floats:
@@ -31,25 +31,25 @@ class Policy(Protocol):
         values : ndarray of shape (n, d)
             NaN outside the acquired groups.
         acquired : ndarray of bool, shape (n, G)
-            Groups acquired so far, free ones included.
+            Groups acquired so far, including the free ones.
 
         Returns
         -------
         ndarray of shape (n, G + 1)
-            One column per group, in group order, and the last for stopping.
+            One column per group, in group order; the last column is for stopping.
         """
         ...
 
 
 def bind(policy: Any, problem: Problem, argument: str = "policy") -> Policy:
-    """The policy, told about the problem if it wants to know."""
+    """Return the policy bound to this problem, or the policy itself if it has no ``bind``."""
     checked = check_policy(policy, argument)
     bound = policy.bind(problem) if hasattr(policy, "bind") else checked
     return check_policy(bound, argument)
 
 
 def check_policy(policy: Any, argument: str = "policy") -> Policy:
-    """Refuse what cannot be a policy, before any work."""
+    """Raise an error if this object is not a policy."""
     if isinstance(policy, type) and hasattr(policy, "probabilities"):
         raise TypeError(
             f"{argument!r} must have a method probabilities(values, acquired), but is the class {policy.__name__} "
@@ -64,8 +64,19 @@ def check_policy(policy: Any, argument: str = "policy") -> Policy:
     return policy  # type: ignore[no-any-return]
 
 
+def not_bound(policy: Any) -> RuntimeError:
+    """Error of a policy that is asked for probabilities before ``bind``."""
+    return RuntimeError(
+        f"This {type(policy).__name__} is not bound to a problem yet. afape.evaluate binds it; to ask it yourself, call "
+        "policy.bind(problem).probabilities(values, acquired)."
+    )
+
+
 def ask_policy(policy: Policy, values: Floats, acquired: Bools, rows: Ints) -> Floats:
-    """Probabilities of the actions in these states, checked; ``rows`` name the rows in an error."""
+    """Ask the policy about these states and check its probabilities, shape (n, G + 1).
+
+    ``rows`` are the rows of the states, for the error message.
+    """
     n, n_groups = acquired.shape
     # Copies: a policy that imputes in place must not change what the classifier sees or where the walk goes.
     answer = policy.probabilities(values.copy(), acquired.copy())
@@ -81,35 +92,59 @@ def ask_policy(policy: Policy, values: Floats, acquired: Bools, rows: Ints) -> F
             f"The policy {_named(policy)} must return shape (n, G + 1), here {(n, n_groups + 1)}, the last column "
             f"for stopping, but returned {p.shape}."
         )
-    # One pass decides whether all is well; only then, if not, find out what is wrong and where.
+    # One quick check of all rules; only if it fails, find out which rule is broken and where.
     on_acquired = any_of((p[:, :n_groups] != 0) & acquired)
     with np.errstate(invalid="ignore"):
         total = p.sum(axis=1)
     if not (abs(total - 1) <= _SUM_TOLERANCE).all() or (p < 0).any() or on_acquired.any():
-        _complain(policy, p, total, on_acquired, rows)
+        _raise_broken_rule(policy, p, total, on_acquired, rows)
     return p
 
 
-def _complain(
-    policy: Policy,
-    p: Floats,
-    total: Floats,
-    on_acquired: Bools,
-    rows: Ints,
-) -> None:
+def _raise_broken_rule(policy: Policy, p: Floats, total: Floats, on_acquired: Bools, rows: Ints) -> None:
     rules = [
         (~every(np.isfinite(p)), "finite probabilities"),
         (any_of(p < 0), "probabilities that are not negative"),
-        (on_acquired, "no probability on a group that is acquired already"),
+        (on_acquired, "no probability on a group that is already acquired"),
         (~(abs(total - 1) <= _SUM_TOLERANCE), f"probabilities that sum to 1 within {_SUM_TOLERANCE:g}"),
     ]
     for bad, rule in rules:
         if bad.any():
             first = int(np.flatnonzero(bad)[0])
             raise ValueError(
-                f"The policy {_named(policy)} must return {rule}, but {int(bad.sum())} of {len(p)} states do not "
-                f"hold to it, the first in row {int(rows[first])}: {np.array2string(p[first], precision=6)}."
+                f"The policy {_named(policy)} must return {rule}, but breaks this rule in {int(bad.sum())} of {len(p)} "
+                f"states, first in row {int(rows[first])}: {np.array2string(p[first], precision=6)}."
             )
+
+
+def one_hot_actions(action: Ints, n_groups: int) -> Floats:
+    """Probabilities (n, G + 1) with 1 for each row's action."""
+    out = np.zeros((len(action), n_groups + 1))
+    out[np.arange(len(action)), action] = 1.0
+    return out
+
+
+def epsilon_greedy(action_values: Floats, left: Bools, epsilon: float) -> Floats:
+    r"""Probabilities (n, G + 1) of the epsilon-greedy policy.
+
+    .. math:: \pi(a \mid x_S, S) = (1 - \varepsilon)\, 1\{a = \arg\min_b Q(x_S, S, b)\} + \varepsilon / m
+
+    where b runs over the m actions that are left, including stopping.
+
+    Parameters
+    ----------
+    action_values : ndarray of shape (n, G + 1)
+        Q, expected cost to go; the last column is for stopping.
+    left : ndarray of bool, shape (n, G)
+        Groups that may still be acquired.
+    epsilon : float
+        Probability of a random action.
+    """
+    allowed = np.column_stack([left, np.ones(len(left), dtype=bool)])
+    best = np.where(allowed, action_values, np.inf).argmin(axis=1)
+    p = epsilon * allowed / allowed.sum(axis=1, keepdims=True)
+    p[np.arange(len(p)), best] += 1 - epsilon
+    return np.asarray(p)
 
 
 def _named(thing: Any) -> str:

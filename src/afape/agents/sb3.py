@@ -1,4 +1,4 @@
-"""Models of Stable-Baselines3 and sb3-contrib, as policies."""
+"""Policies from models of Stable-Baselines3 and sb3-contrib."""
 
 from __future__ import annotations
 
@@ -7,33 +7,36 @@ from typing import Any
 
 import numpy as np
 
-from ..arguments import check_between, check_flag
-from ..arrays import Bools, Floats, any_of
-from ..data import Problem
-from .builtin import one_hot_actions
-from .policy import Policy
+from .._arguments import check_between, check_flag
+from .._arrays import Bools, Floats, any_of
+from ..data.problem import Problem
+from .policy import Policy, one_hot_actions
 
 __all__ = ["SB3Policy", "from_sb3", "observation"]
 
 
 def from_sb3(model: Any, *, deterministic: bool = False, epsilon: float = 0.0) -> SB3Policy:
-    """Make a policy of a Stable-Baselines3 model trained on `afape.gym.AcquisitionEnv`.
+    """Make a policy from a Stable-Baselines3 model trained on `afape.gym.AcquisitionEnv`.
 
     Parameters
     ----------
     model
         A trained DQN (or another model with a Q network), MaskablePPO, PPO or A2C.
     deterministic : bool
-        Take the most probable action. Default: the probabilities of the model. A Q network has none, its policy takes the
-        action of largest value.
+        True to take the most probable action. Default: the probabilities of the model. A Q network has no probabilities;
+        its policy always takes the action with the largest value.
     epsilon : float
-        With a Q network: probability of acting at random among the actions that are left.
+        With a Q network: probability of a random action among those that are left.
+
+    Returns
+    -------
+    SB3Policy
 
     Notes
     -----
-    A group that is acquired already gets no probability: its share goes to the other actions in proportion. If the model
-    was trained through ``VecNormalize``, its observations are normalised in the same way; a model that was loaded from a
-    file needs its environment for that, ``DQN.load(path, env=env)``.
+    An acquired group gets probability 0, and the other probabilities are divided by their sum. If the model was trained
+    with ``VecNormalize``, observations are normalised in the same way; a model that was loaded from a file needs its
+    environment for this, ``DQN.load(path, env=env)``.
     """
     if not hasattr(model, "policy") or not hasattr(model, "observation_space"):
         raise TypeError(f"'model' must be a Stable-Baselines3 model, not {type(model).__name__}.")
@@ -45,18 +48,18 @@ def from_sb3(model: Any, *, deterministic: bool = False, epsilon: float = 0.0) -
     check_flag("deterministic", deterministic)
     check_between("epsilon", epsilon, 0.0, 1.0)
     if epsilon and not hasattr(model, "q_net"):
-        raise ValueError(f"'epsilon' must be 0 for {type(model).__name__}, which has probabilities of its own.")
+        raise ValueError(f"'epsilon' must be 0 for {type(model).__name__}, which has its own probabilities.")
     return SB3Policy(model, deterministic, float(epsilon))
 
 
 class SB3Policy:
-    """What `from_sb3` returns."""
+    """A policy from a Stable-Baselines3 model; see `from_sb3`."""
 
     def __init__(self, model: Any, deterministic: bool, epsilon: float) -> None:
         self.model, self.deterministic, self.epsilon = model, deterministic, epsilon
 
     def bind(self, problem: Problem) -> Policy:
-        """Refuse a problem with another number of groups than in training."""
+        """Return the policy; raise an error if the problem has another number of groups than the training data."""
         actions = int(self.model.action_space.n)
         if actions != problem.n_groups + 1:
             raise ValueError(
@@ -66,7 +69,7 @@ class SB3Policy:
         return self
 
     def probabilities(self, values: Floats, acquired: Bools) -> Floats:
-        """Probability of each action, none on acquired groups."""
+        """Probability of each action, shape (n, G + 1), 0 for acquired groups."""
         seen = observation(values, acquired)
         expected = self.model.observation_space.shape
         if seen.shape[1:] != expected:
@@ -99,7 +102,7 @@ class SB3Policy:
         with torch.no_grad():
             distribution = policy.get_distribution(policy.obs_to_tensor(seen)[0], **masks).distribution
         p = distribution.probs.cpu().numpy().astype(float) * left
-        p[~any_of(p > 0), -1] = 1.0  # all on acquired groups: nothing is left to want
+        p[~any_of(p > 0), -1] = 1.0  # all probability was on acquired groups: stop
         if self.deterministic:
             return one_hot_actions(p.argmax(axis=1), left.shape[1] - 1)
         return np.asarray(p / p.sum(axis=1, keepdims=True))
@@ -109,7 +112,7 @@ class SB3Policy:
 
 
 def observation(values: Floats, acquired: Bools) -> Any:
-    """What the environment shows: values, 0 where unknown, then 1 for each acquired group."""
+    """Observation of the environment, (n, d + G): values, 0 where unknown, then 1 for each acquired group."""
     largest = np.finfo(np.float32).max
     return np.column_stack([np.nan_to_num(values, nan=0.0).clip(-largest, largest), acquired]).astype(np.float32)
 

@@ -1,4 +1,4 @@
-"""Greedy expected cost reduction: what is each group worth, given what is known of this case."""
+"""Value of information: acquire the group with the largest expected reduction of cost."""
 
 from __future__ import annotations
 
@@ -9,48 +9,48 @@ from sklearn.base import clone
 from sklearn.ensemble import HistGradientBoostingClassifier
 from sklearn.tree import DecisionTreeRegressor
 
-from ..arguments import LARGEST_SEED, check_count, check_seed
-from ..arrays import Bools, Floats, Ints
+from .._arguments import LARGEST_SEED, check_count, check_seed
+from .._arrays import Bools, Floats, Ints
 from ..classifiers import Classifier, ask_classifier
-from ..data import Retrospective
-from .learned import Layout, LearnedAgent
+from ..data.retrospective import Retrospective
+from .learned_agent import Layout, LearnedAgent
 from .state import AgentState
 
 __all__ = ["ValueOfInformation"]
 
-_CHUNK = 2**18  # imagined states held at a time
+_CHUNK = 2**18  # imputed states in memory at a time
 
 
 class ValueOfInformation(LearnedAgent):
-    r"""Acquire the group whose imagined values save the most, while that exceeds its price.
+    r"""Acquire the group with the largest expected saving, while it exceeds the price.
 
-    With :math:`a(\cdot)` what the classifier predicts, :math:`\ell_{ca}` the cost of predicting a where c is true, and
+    Let :math:`a(\cdot)` be the prediction of the classifier and :math:`\ell_{ca}` the cost of predicting a if c is true. With
     m draws of the group from an imputation model :math:`p(x_g \mid x_S)`, the value of group g is
 
     .. math:: V(g) = \frac{1}{m} \sum_{k=1}^{m} \sum_c P(c \mid x_S, x_g^k)
         \big( \ell_{c\,a(x_S)} - \ell_{c\,a(x_S, x_g^k)} \big) - c_g .
 
-    Both predictions are judged by the same posterior, so that its errors cancel where the prediction does not change.
+    Both predictions are evaluated with one posterior, so its errors cancel if the prediction does not change.
 
     Parameters
     ----------
     n_draws : int
-        m, imagined values per group.
+        m, imputed values per group.
     min_leaf : int
-        Training rows at least in a leaf of the imputation trees.
+        Smallest number of training rows in a leaf of the imputation trees.
     estimator : scikit-learn classifier, optional
-        Learns the posterior of the label; it must cope with NaN. Default: histogram gradient boosting.
+        Learns the posterior of the label; it must accept NaN. Default: histogram gradient boosting.
     random_state : int or None
         Seed of the trees, of the draws and of the default estimator.
 
     Notes
     -----
-    EDDI measures the information that a group holds about the label with a partial variational autoencoder. Here the
-    measure is cost, and the models suit tables: for each group a decision tree on all other columns, NaN where not
-    acquired, whose leaves hold recorded values of the group (donors, drawn once in training, so that the policy is
-    deterministic); the posterior is a boosted classifier that takes NaN. Both are trained on the records as they are and on
-    a copy in which each costly group is dropped with probability 1/2, so that they meet small sets. One step asks the
-    classifier once, and again for what is imagined, over all rows and groups.
+    EDDI measures the information that a group holds about the label, with a partial variational autoencoder. Here the
+    measure is cost, and the models suit tables. The imputation model of a group is a decision tree on all other columns (NaN
+    if not acquired) whose leaves hold recorded values of the group. These donors are drawn once in training, so the policy
+    is deterministic. The posterior is a boosted classifier. Both are trained on the records and on a copy in which each
+    costly group is dropped with probability 1/2, so that they also see small sets. One step calls the classifier twice: for
+    the states, and for all their imputed values.
 
     References
     ----------
@@ -79,7 +79,7 @@ class ValueOfInformation(LearnedAgent):
         if len(np.unique(data.labels)) < 2:
             raise ValueError(
                 "'data' must have rows of at least two classes, but all are "
-                f"{data.classes.tolist()[data.labels[0]]!r}. Add rows of other classes: no saving can be learned from one."
+                f"{data.classes.tolist()[data.labels[0]]!r}. Add rows of other classes: one class shows no saving."
             )
         rng = np.random.default_rng(self.random_state)
         kept = data.problem.free | (rng.random(data.recorded.shape) >= 0.5)
@@ -103,7 +103,7 @@ class ValueOfInformation(LearnedAgent):
         spread = block.std(axis=0)
         target = np.tile(block / np.where(spread > 0, spread, 1.0), (2, 1))
         inputs = self._without(X[np.concatenate([rows, rows + len(data)])], g)
-        least = min(2 * self.min_leaf, len(rows))  # every row is there twice
+        least = min(2 * self.min_leaf, len(rows))  # every row occurs twice
         tree = DecisionTreeRegressor(min_samples_leaf=least, random_state=self.random_state).fit(inputs, target)
         leaf = tree.apply(inputs)
         donors = np.zeros((tree.tree_.node_count, self.n_draws, block.shape[1]))
@@ -113,22 +113,22 @@ class ValueOfInformation(LearnedAgent):
         self.trees_[g], self.donors_[g] = tree, donors
 
     def _without(self, values: Floats, g: int) -> Floats:
-        """All other columns, and a constant, so that there is always one."""
+        """Return all other columns, and a constant, so that there is always at least one column."""
         others = values[:, self.layout_.column_group != g]
         return np.column_stack([others, np.zeros(len(values))])
 
     def _actions(self, values: Floats, acquired: Bools) -> Ints:
         step = max(_CHUNK // (self.n_draws * max(len(self.trees_), 1)), 1)
-        parts = [self._choose(values[i : i + step], acquired[i : i + step]) for i in range(0, len(values), step)]
-        return np.concatenate(parts)
+        chunks = [self._choose(values[i : i + step], acquired[i : i + step]) for i in range(0, len(values), step)]
+        return np.concatenate(chunks)
 
     def _choose(self, values: Floats, acquired: Bools) -> Ints:
         n_groups = acquired.shape[1]
         worth = np.full((len(values), n_groups + 1), -np.inf)
         worth[:, n_groups] = 0.0
-        imagined = self._imagine(values, acquired)
-        if imagined is not None:
-            row, group, filled, known = imagined
+        imputed = self._impute(values, acquired)
+        if imputed is not None:
+            row, group, filled, known = imputed
             ahead = self._posterior_of(filled)
             n_classes = len(self.costs_)
             now = ask_classifier(self.classifier_, values, acquired, np.arange(len(values)), n_classes)[row]
@@ -140,8 +140,11 @@ class ValueOfInformation(LearnedAgent):
             worth[row[first], group[first]] = np.where(value > 0, value, -np.inf)
         return np.asarray(worth.argmax(axis=1), dtype=np.intp)
 
-    def _imagine(self, values: Floats, acquired: Bools) -> tuple[Ints, Ints, Floats, Bools] | None:
-        """States with one more group, its values drawn: row, group, values, acquired; draws of one pair are neighbours."""
+    def _impute(self, values: Floats, acquired: Bools) -> tuple[Ints, Ints, Floats, Bools] | None:
+        """Return states with one more group and imputed values: row (m,), group (m,), values (m, d), acquired (m, G).
+
+        The draws of one pair of row and group follow each other. None if no state lacks a group.
+        """
         rows, groups, tables, sets = [], [], [], []
         for g, tree in self.trees_.items():
             lacking = np.flatnonzero(~acquired[:, g])
@@ -166,7 +169,7 @@ class ValueOfInformation(LearnedAgent):
         return out
 
     def state(self) -> AgentState:
-        """Arguments, donors, trees, posterior and classifier."""
+        """Return arguments, donors, trees, posterior and classifier."""
         self._check_trained()
         arguments = {**self.get_params(deep=False), "estimator": None}
         settings = {"arguments": arguments, "layout": self.layout_.to_json(), "groups": list(self.trees_)}
@@ -179,7 +182,7 @@ class ValueOfInformation(LearnedAgent):
 
     @classmethod
     def from_state(cls, state: AgentState) -> Self:
-        """The same agent again."""
+        """Restore the agent."""
         agent = cls(**{**state.settings["arguments"], "estimator": state.models.get("estimator")})
         agent.layout_ = Layout.from_json(state.settings["layout"])
         agent.costs_ = state.arrays["costs"]

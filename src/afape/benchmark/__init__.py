@@ -1,13 +1,14 @@
-"""Induce missingness in a complete table, evaluate, compare with the truth: experiments described as data, one runner.
+"""Experiments with known truth: hide values of a complete table, evaluate, compare with the true cost.
 
-The experiments of the paper are such descriptions (`paper_experiments`); `read_description` reads one of your own.
+An experiment is described in a TOML file, which `read_description` reads and `run_experiment` runs. `reproduce` runs those
+of the paper.
 """
 
 from .description import Description, read_description
-from .output import OtherExperimentError
+from .manifest import OtherExperimentError
 from .paper_experiments import EXPERIMENTS, UnknownExperimentError, describe, reproduce
-from .reading import DescriptionError
 from .runner import Finished, Settings, run_experiment
+from .section import DescriptionError
 from .summary import data_efficiency, summarise_results
 
 __all__ = [

@@ -1,4 +1,4 @@
-"""Policies of an experiment, by a few words each."""
+"""The agents of an experiment: policies that are named in its description, or trained on its rows."""
 
 from __future__ import annotations
 
@@ -6,28 +6,39 @@ import warnings
 from collections.abc import Callable
 from pathlib import Path
 
-from ..agents import AcquireAll, AcquireNone, FixedOrder, Policy, RandomSubset
+from ..agents.builtin import AcquireAll, AcquireNone, FixedOrder, RandomSubset
+from ..agents.policy import Policy
 from ..classifiers import Classifier
-from ..data import Retrospective
-from ..notices import SeenRowsWarning
-from ..storage import load, save
-from .reading import DescriptionError
+from ..data.retrospective import Retrospective
+from ..files.saved import load, save
+from ..warnings import SeenRowsWarning
+from .section import DescriptionError
 
 __all__ = ["make_agents", "parse_agent"]
 
-_KINDS = "'random:0.1', 'fixed:group,group', 'all', 'none', 'dqn', 'fitted-q' or 'file:PATH' of a saved agent"
+_KINDS = "'random:0.1', 'fixed:group,group', 'all', 'none', 'dqn', 'fitted-q', or 'file:PATH' for a saved agent"
 
 Train = Callable[[Retrospective, Classifier], Policy]
 
 
 def parse_agent(text: str, rounds: int, seed: int, folder: Path) -> Policy | Train:
-    """A policy, or a function that trains one; ``folder`` is where the paths of saved agents begin."""
+    """Return the policy that a text describes, or a function that trains it.
+
+    Parameters
+    ----------
+    text : str
+        For example "random:0.1", "all", "dqn" or "file:agent.afape".
+    rounds, seed : int
+        Rounds of training and seed, for agents that learn.
+    folder : Path
+        Paths of saved agents are relative to it.
+    """
     kind, _, rest = text.partition(":")
     if kind == "random" and rest:
         try:
             return RandomSubset(float(rest))
         except ValueError as error:
-            raise DescriptionError(f"The agent {text!r} is not understood: {error}") from error
+            raise DescriptionError(f"The agent {text!r} is not valid: {error}") from error
     if kind == "fixed" and rest:
         return FixedOrder([name.strip() for name in rest.split(",")])
     if kind == "file" and rest:
@@ -46,7 +57,8 @@ def parse_agent(text: str, rounds: int, seed: int, folder: Path) -> Policy | Tra
 
 def _dqn(rounds: int, seed: int) -> Train:
     def train(data: Retrospective, classifier: Classifier) -> Policy:
-        from ..agents import DQN, Training
+        from ..agents.dqn import DQN
+        from ..agents.settings import Training
 
         return DQN(Training(n_rounds=rounds), random_state=seed).fit(data, classifier)
 
@@ -55,7 +67,7 @@ def _dqn(rounds: int, seed: int) -> Train:
 
 def _fitted_q(seed: int) -> Train:
     def train(data: Retrospective, classifier: Classifier) -> Policy:
-        from ..agents import FittedQ
+        from ..agents.fitted_q import FittedQ
 
         return FittedQ(random_state=seed).fit(data, classifier)
 
@@ -65,9 +77,10 @@ def _fitted_q(seed: int) -> Train:
 def make_agents(
     wanted: dict[str, Policy | Train], train: Retrospective, classifier: Classifier, folder: Path
 ) -> dict[str, Policy]:
-    """Policies, those that learn trained on records with gaps; one that was trained before is read from the folder.
+    """Return all policies by name, after training those that learn on records with gaps.
 
-    Agent and classifier learn from the same rows, as in the paper.
+    A trained agent is saved to the folder; if it is there already, it is read. Agent and classifier learn from the same
+    rows, as in the paper.
     """
     out: dict[str, Policy] = {}
     for number, (name, agent) in enumerate(wanted.items()):
@@ -78,7 +91,7 @@ def make_agents(
         if not file.exists():
             folder.mkdir(parents=True, exist_ok=True)
             with warnings.catch_warnings():
-                warnings.simplefilter("ignore", SeenRowsWarning)  # as the docstring says
+                warnings.simplefilter("ignore", SeenRowsWarning)  # see the docstring
                 save(agent(train, classifier), file, train.problem)
         out[name] = load(file, train.problem)
     return out

@@ -1,4 +1,4 @@
-"""The claims of the paper's results section, each with what was measured and a verdict by rule."""
+"""The claims of the paper's section on results, each with the measured numbers and a verdict by rule."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _MATTERS = 0.02  # of J
 
 @dataclass(frozen=True)
 class Verdict:
-    """A claim, what was measured, and whether the two agree."""
+    """A claim of the paper, the measured numbers, and the verdict on their agreement."""
 
     claim: str
     measured: str
@@ -30,13 +30,14 @@ class Verdict:
 
 
 def _total(finished: Finished, run: str) -> pd.DataFrame:
-    """Total costs of a run at its largest size."""
+    """Return the total costs of a run at its largest size."""
     found = finished.summary[(finished.summary["run"] == run) & (finished.summary["target"] == "total")]
     largest: pd.DataFrame = found[found["rows"] == found["rows"].max()]
     return largest
 
 
 def _ratio(finished: Finished, agent: str, estimator: str) -> tuple[float, str]:
+    """Return how many times fewer rows an estimator needs, as a number and with its interval as text."""
     lines = finished.efficiency
     own = (lines["run"] == "convergence") & (lines["agent"] == agent) & (lines["estimator"] == estimator)
     line = lines[own].iloc[0]
@@ -46,7 +47,7 @@ def _ratio(finished: Finished, agent: str, estimator: str) -> tuple[float, str]:
 
 
 def _off(line: Mapping[Any, Any]) -> bool:
-    """Whether a bias is no accident, and large enough to matter."""
+    """Return True if a bias exceeds four Monte Carlo errors and 2 % of J."""
     return bool(abs(line["biased"]) > _SIGNIFICANT and abs(line["bias"]) > _MATTERS * abs(line["truth"]))
 
 
@@ -55,7 +56,7 @@ def _agree(holds: bool) -> str:
 
 
 def _baselines(done: Mapping[str, Finished]) -> Verdict:
-    """Each biased baseline is significantly off somewhere; where is said."""
+    """List the cases in which each biased baseline has a bias beyond four Monte Carlo errors."""
     where: dict[str, list[str]] = {name: [] for name in _BASELINES}
     kept: dict[str, list[str]] = {name: [] for name in _BASELINES}
     for name, finished in done.items():
@@ -67,15 +68,15 @@ def _baselines(done: Mapping[str, Finished]) -> Verdict:
                 off = abs(line["biased"]) > _SIGNIFICANT
                 text = f"{name} {line['agent']} {line['bias']:+.2f}"
                 (where if off else kept)[line["estimator"]].append(text)
-    told = ". ".join(
-        f"`{b}` is off by more than four Monte Carlo errors in {len(where[b])} of {len(where[b]) + len(kept[b])} cases "
-        f"({'; '.join(where[b])})" + (f", and not in {'; '.join(kept[b])}" if kept[b] else "")
+    measured = ". ".join(
+        f"`{b}` has a bias of more than four Monte Carlo errors in {len(where[b])} of {len(where[b]) + len(kept[b])} cases "
+        f"({'; '.join(where[b])})" + (f", but not in {'; '.join(kept[b])}" if kept[b] else "")
         for b in _BASELINES
     )
     every, some = not any(kept.values()), all(where.values())
     verdict = "agrees" if every else "agrees in most cases" if some else "**disagrees**"
     return Verdict(
-        "Mean imputation, blocking and complete cases are biased and do not converge to J.", told + ".", verdict
+        "Mean imputation, blocking and complete cases are biased and do not converge to J.", measured + ".", verdict
     )
 
 
@@ -99,13 +100,12 @@ def _semi_gain(done: Mapping[str, Finished]) -> Verdict:
     mar = done["synthetic-mar"]
     few, few_text = _ratio(mar, "Random 10 %", "ipw-semi")
     many, many_text = _ratio(mar, "Random 90 %", "ipw-semi")
-    gt, _ = _ratio(mar, "Random 10 %", "ipw-semi-gt")
-    _, gt_text = _ratio(mar, "Random 10 %", "ipw-semi-gt")
+    gt, gt_text = _ratio(mar, "Random 10 %", "ipw-semi-gt")
     _, gt_many = _ratio(mar, "Random 90 %", "ipw-semi-gt")
     others = "; ".join(f"{agent} {_ratio(mar, agent, 'ipw-semi')[1]}" for agent in ("Random 50 %", "DQN"))
     measured = (
-        f"Rows needed at equal error, `ipw-semi` against `ipw-miss`, times fewer: Random 10 % {few_text}, with true propensities "
-        f"{gt_text}; Random 90 % {many_text}, with true propensities {gt_many}. Beside that: {others}."
+        f"For equal error `ipw-semi` needs so many times fewer rows than `ipw-miss`: Random 10 % {few_text}, with true "
+        f"propensities {gt_text}; Random 90 % {many_text}, with true propensities {gt_many}; {others}."
     )
     holds = few >= 8 and gt >= 8 and many <= 2
     return Verdict(
@@ -122,8 +122,8 @@ def _mnar_gain(done: Mapping[str, Finished]) -> Verdict:
     naive = naive[(naive["run"] == "as if at random") & (naive["target"] == "total")]
     worst = naive[naive["rows"] == naive["rows"].max()].sort_values("biased", key=abs).iloc[-1]
     measured = (
-        f"Random 10 %: {mar:.1f} times fewer rows under MAR, {text} under MNAR. `ipw-semi`, which takes them as missing at "
-        f"random, is off by {worst['bias']:+.3f} for {worst['agent']} at {int(worst['rows']):,} rows "
+        f"Random 10 %: {mar:.1f} times fewer rows under MAR, {text} under MNAR. `ipw-semi`, which assumes MAR, has a "
+        f"bias of {worst['bias']:+.3f} for {worst['agent']} at {int(worst['rows']):,} rows "
         f"({worst['biased']:+.1f} Monte Carlo errors)."
     )
     return Verdict(
@@ -143,7 +143,7 @@ def _synthetic_agree(done: Mapping[str, Finished]) -> Verdict:
 
 
 def _pairs(finished: Finished) -> tuple[float, str]:
-    """Least share of (agent, seed) pairs whose interval holds J, over the estimators that are to agree."""
+    """Return the smallest share of intervals that contain J among `_SOUND` estimators, and the counts as text."""
     lines = _total(finished, "all estimators")
     shares, words = [], []
     for name in _SOUND:
@@ -159,14 +159,14 @@ def _robust(done: Mapping[str, Finished]) -> Verdict:
     finished, words, fine = done["double-robustness"], [], True
     for run in ("both right", "propensity wrong", "values wrong", "both wrong"):
         lines = _total(finished, run)
-        told = []
+        biases = []
         for line in lines.to_dict("records"):
             if line["estimator"] == "drl-semi":
-                told.append(f"{line['agent']} {line['bias']:+.3f} ({line['biased']:+.1f} errors)")
+                biases.append(f"{line['agent']} {line['bias']:+.3f} ({line['biased']:+.1f} errors)")
                 fine &= not _off(line) or run == "both wrong"
-        words.append(f"{run}: {', '.join(told)}")
+        words.append(f"{run}: {', '.join(biases)}")
     return Verdict(
-        "`drl-semi` is approximately right although one nuisance is wrong (Figure 3B).",
+        "`drl-semi` is approximately right if only one nuisance is wrong (Figure 3B).",
         "Bias of `drl-semi`: " + "; ".join(words) + ".",
         _agree(fine),
     )
@@ -175,10 +175,10 @@ def _robust(done: Mapping[str, Finished]) -> Verdict:
 def _real(done: Mapping[str, Finished]) -> Verdict:
     income, text = _pairs(done["income"])
     heloc, other = _pairs(done["heloc"])
-    verdict = f"{_agree(income >= 0.9)} on Income; Heloc: {'agrees' if heloc >= 0.9 else 'only in part'}"
+    verdict = f"{_agree(income >= 0.9)} on Income; Heloc: {'agrees' if heloc >= 0.9 else 'agrees in some cases'}"
     why = (
-        " On Heloc, two fifths of the rows have less than 0.1 % chance of being complete: positivity all but fails, the support "
-        "check warns, and a few heavy rows carry the weighted estimates."
+        " On Heloc, two fifths of the rows are complete with a probability below 0.1 %: positivity almost fails, the support "
+        "check warns, and the weighted estimates depend on a few rows with large weights."
     )
     return Verdict(
         "Semi-offline estimators agree with J on Heloc and Income.", f"Income: {text} Heloc: {other}{why}", verdict
@@ -186,7 +186,7 @@ def _real(done: Mapping[str, Finished]) -> Verdict:
 
 
 def _direct(done: Mapping[str, Finished]) -> Verdict:
-    """Where a bias could not be told from chance, the claim is neither confirmed nor refuted."""
+    """A bias within Monte Carlo error neither confirms nor refutes the claim."""
     words, off = [], False
     for name in ("heloc", "income"):
         for run in ("all estimators", "the paper's network"):
@@ -195,11 +195,10 @@ def _direct(done: Mapping[str, Finished]) -> Verdict:
                 off |= _off(line)
                 mark = f"{line['biased']:+.1f} errors" if line["biased"] == line["biased"] else "one data set"
                 words.append(f"{name}, {run}, {line['agent']} {line['bias']:+.2f} of {line['truth']:.2f} ({mark})")
-    told = "Bias of `dm-semi`: " + "; ".join(words) + "."
     return Verdict(
-        "A slight bias of `dm-semi` on Heloc and Income.",
-        told,
-        "agrees" if off else "not confirmed: within chance here",
+        "`dm-semi` has a slight bias on Heloc and Income.",
+        "Bias of `dm-semi`: " + "; ".join(words) + ".",
+        "agrees" if off else "not confirmed: the bias is within Monte Carlo error",
     )
 
 
@@ -216,18 +215,18 @@ _CLAIMS: tuple[Callable[[Mapping[str, Finished]], Verdict], ...] = (
 
 
 def verdicts(done: list[Finished]) -> list[Verdict]:
-    """The verdict on every claim, from all five experiments."""
+    """Return the verdict on every claim, from all five experiments."""
     by_name = {finished.description.name: finished for finished in done}
     return [claim(by_name) for claim in _CLAIMS]
 
 
 def write_claims(done: list[Finished], folder: Path) -> None:
-    """The page of all experiments."""
+    """Write the page about all experiments."""
     table = pd.DataFrame([vars(v) for v in verdicts(done)]).set_axis(
-        ["the paper's claim", "what we measured", "verdict"], axis=1
+        ["the paper's claim", "measured", "verdict"], axis=1
     )
     links = [f"- [{f.description.title}]({f.folder.name}/README.md)" for f in done]
-    quick = "**A quick run, far too small to conclude anything from.**\n\n" if done[0].description.quick else ""
+    quick = "**A quick run, far too small for conclusions.**\n\n" if done[0].description.quick else ""
     figures = [
         f"![{spec.title}]({f.folder.name}/{spec.name}.png)\n\n{spec.words.strip()}"
         for f in done
@@ -237,10 +236,10 @@ def write_claims(done: list[Finished], folder: Path) -> None:
         [
             "# The paper's experiments",
             f"{quick}H. von Kleist, A. Zamanian, I. Shpitser, N. Ahmidi, *Evaluation of Active Feature Acquisition Methods for "
-            "Static Feature Settings* (2023), section Experiments, done again with afape. Verdicts follow from rules in "
-            "`afape.benchmark.claims`. A bias is taken as real beyond four Monte Carlo errors, and as one that matters beyond "
-            "2 % of J as well. It is the mean difference from J, or from the cost of the same rows without gaps where that "
-            "varies less; means in figures are not corrected in this way.",
+            "Static Feature Settings* (2023), section Experiments, reproduced with afape. Verdicts follow from rules in "
+            "`afape.benchmark.claims`. A bias counts as real beyond four Monte Carlo errors. It matters if it also exceeds 2 % "
+            "of J. It is the mean difference from J, or from the cost of the drawn rows without gaps, whichever varies less; "
+            "the means in the figures are not corrected in this way.",
             "\n".join(links),
             "## Claims",
             markdown(table),
@@ -254,14 +253,15 @@ def write_claims(done: list[Finished], folder: Path) -> None:
 
 
 _DIFFERENCES = """\
-- Data sets are drawn from rows that nothing was trained on, with known truth, many times; the paper shows one. Agents and
-  classifiers are trained once per experiment, on records with gaps, from the same rows.
-- Expectations over the policy are exact (on Heloc and Income averages of four trajectories per row), where the paper simulates
-  one trajectory; prices are weighted by the weight before the decision; nuisances are cross-fitted. Runs named *the paper's
-  network* follow the paper: its network, one split, no label.
-- Action values on Heloc and Income come from one ridge regression per depth (`values="pooled"`): nine or ten groups make
-  hundreds of sets, too many for a regression each.
-- The paper's intervals are a bootstrap without refits; ours come from influence values, learned propensities accounted for.
-- The paper states 35,562 rows for Heloc; the public file has 10,459, of which 9,871 hold more than a label.
+- Many data sets with known truth are drawn from rows that nothing was trained on; the paper shows one. Agents and
+  classifiers are trained once per experiment, on the same records with gaps.
+- Expectations over the policy are exact (on Heloc and Income averages over four trajectories per row); the paper simulates
+  one trajectory. A price has the weight before the decision. Nuisances are cross-fitted. Runs named *the paper's network*
+  follow the paper: its network, one split, no label.
+- Action values on Heloc and Income come from one ridge regression per depth (`values="pooled"`): nine or ten groups give
+  hundreds of sets, too many for one regression per set.
+- The paper's intervals come from a bootstrap without refitting. Ours come from influence values and account for learned
+  propensities.
+- The paper states 35,562 rows for Heloc. The public file has 10,459 rows, and 9,871 of them contain more than a label.
 - Income: the paper does not say how its two blocks of groups are drawn. One draw per block gives the share of complete rows
   that it states; independent draws per group would give at most 34 %."""

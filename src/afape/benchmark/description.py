@@ -1,4 +1,4 @@
-"""Experiments as data: what a TOML file says about one, checked before any work."""
+"""The description of an experiment: read from a TOML file and checked before any work."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from ..arguments import check_count, check_flag, check_path
-from ..data import Problem
-from .reading import DescriptionError, Section
+from .._arguments import check_count, check_flag, check_path
+from ..data.problem import Problem
+from .section import DescriptionError, Section
 
-__all__ = ["Block", "Description", "FigureSpec", "Mechanism", "Run", "TableSource", "read_description"]
+__all__ = ["BlockOdds", "Description", "FigureSpec", "Mechanism", "Run", "TableSource", "read_description"]
 
 _SOURCES = ("synthetic", "heloc", "income")
 _SCALES = ("raw", "standard", "unit")
@@ -24,16 +24,16 @@ _VALUES = ("quadratic", "pooled", "boosting", "network", "constant")
 
 @dataclass(frozen=True)
 class TableSource:
-    """Where the complete table comes from: a public one by name, or a file."""
+    """Where the complete table comes from: a public table by name, or a file."""
 
     source: str
     file: str = ""
-    rows: int = 150_000  # of the synthetic problem; in a quick run, at most so many of any table
+    rows: int = 150_000  # of the synthetic problem; a quick run takes at most this many rows of any table
 
 
 @dataclass(frozen=True)
-class Block:
-    """Groups that are recorded with the same odds: together, or each by a coin of its own."""
+class BlockOdds:
+    """Groups that are recorded with the same log odds: all or none of them (``together``), or each independently."""
 
     groups: tuple[str, ...]
     intercept: float = 0.0
@@ -44,16 +44,16 @@ class Block:
 
 @dataclass(frozen=True)
 class Mechanism:
-    """How groups are hidden, and what is assumed about it: always recorded groups, or a graph."""
+    """How groups are hidden, and the assumption about it: MAR ``given`` groups, or MNAR with a ``graph``."""
 
     given: tuple[str, ...]
     graph: str
-    blocks: tuple[Block, ...]
+    blocks: tuple[BlockOdds, ...]
 
 
 @dataclass(frozen=True)
 class Run:
-    """Data sets of one kind, and what is estimated on them.
+    """Data sets of an experiment, and the estimators to run on them.
 
     Attributes
     ----------
@@ -66,25 +66,25 @@ class Run:
     agents, estimators : tuple of str
         Names; empty for all.
     known : bool
-        Whether the true propensity is used beside the learned one.
+        True if estimators with the true propensity are added (``-gt``).
     propensity : {"learned", "constant"}
-        Constant is wrong on purpose.
+        "constant" is wrong on purpose.
     values : str
         How action values are learned; "constant" is wrong on purpose.
     label : bool
-        Whether action values condition on the label.
+        True if action values condition on the label.
     split : float
-        Learn nuisances from this share of the rows in place of cross-fitting; 0 cross-fits.
+        Share of the rows that nuisances are learned from; 0 cross-fits instead.
     imputations : int
-        Completed tables of ``mi``.
+        Number of completed tables of ``mi``.
     trajectories : int
-        Trajectories per row, for policies that reach hundreds of sets; 0 walks all sets. For a deterministic policy both are the
-        same.
+        Trajectories per row, for policies that reach hundreds of sets; 0 enumerates all sets. For a deterministic policy
+        both give the same numbers.
     assume : tuple of str
-        Assume MAR given these groups, whatever the mechanism.
+        Assume MAR given these groups, in place of the assumption that fits the mechanism.
     bounds : bool
-        Give bounds where more than 1 % of the runs are unsupported, as `evaluate` does; else estimates, whose errors are then
-        measured.
+        True if bounds replace estimates where more than 1 % of the runs are unsupported, as in `evaluate`. If False, errors
+        can be measured everywhere.
     """
 
     name: str
@@ -105,7 +105,7 @@ class Run:
 
 @dataclass(frozen=True)
 class FigureSpec:
-    """A figure of some runs, and two sentences about it."""
+    """A figure that shows some runs, and the sentences below it."""
 
     name: str
     kind: str
@@ -118,7 +118,7 @@ class FigureSpec:
 
 @dataclass(frozen=True)
 class Description:
-    """One experiment: complete table, mechanism, split, classifier, agents, runs and figures."""
+    """An experiment: complete table, mechanism, split, classifier, agents, runs and figures."""
 
     name: str
     title: str
@@ -134,45 +134,50 @@ class Description:
     runs: tuple[Run, ...]
     figures: tuple[FigureSpec, ...]
     quick: bool = False
-    folder: str = "."  # where files that it names are
+    folder: str = "."  # files named in the description are relative to it
 
     def make_problem(self) -> Problem:
-        """The decision problem."""
+        """Return the decision problem."""
         return Problem(**self.problem)
 
     def reduced(self, draws: int) -> Description:
-        """The same with at most so many data sets of each size; a spread needs two."""
+        """Return a copy with at most ``draws`` data sets of each size; a standard deviation needs two."""
         check_count("draws", draws, 2)
         return replace(self, runs=tuple(replace(run, draws=min(run.draws, draws)) for run in self.runs))
 
     @property
     def fingerprint(self) -> str:
-        """Tells experiments apart whose numbers differ; how many data sets are drawn and figures do not count."""
-        said = asdict(self)
-        said["runs"] = [{k: v for k, v in run.items() if k != "draws"} for run in said["runs"]]
+        """Hash of everything that changes numbers; the number of data sets and the figures are left out."""
+        content = asdict(self)
+        content["runs"] = [{k: v for k, v in run.items() if k != "draws"} for run in content["runs"]]
         for other in ("figures", "about", "title", "folder"):
-            said.pop(other)
-        return hashlib.sha256(json.dumps(said, sort_keys=True).encode()).hexdigest()[:16]
+            content.pop(other)
+        return hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()[:16]
 
 
 def read_description(file: str | Path, *, quick: bool = False) -> Description:
-    """Read and check an experiment; ``quick`` takes the reduced sizes that it names.
+    """Read and check the description of an experiment.
 
-    Every key is checked: a misspelt one is an error that names the section and its keys.
+    Parameters
+    ----------
+    file : str or Path
+        TOML file. An unknown key is an error that names its section.
+    quick : bool
+        True if the reduced sizes of the description are used.
     """
     file = check_path("file", file, "the path of a TOML file")
     check_flag("quick", quick)
     try:
-        said = tomllib.loads(file.read_text(encoding="utf-8"))
+        content = tomllib.loads(file.read_text(encoding="utf-8"))
     except FileNotFoundError as error:
-        raise DescriptionError(f"There is no file {str(file)!r}. An experiment is described in a TOML file.") from error
+        raise DescriptionError(f"There is no file {str(file)!r}. It must be the TOML file of an experiment.") from error
     except (tomllib.TOMLDecodeError, UnicodeDecodeError, IsADirectoryError) as error:
-        raise DescriptionError(f"{file} is not a TOML file: {error}") from error
-    top = Section(file.name, "the top level", said)
+        raise DescriptionError(f"{str(file)!r} must be a TOML file, but cannot be read: {error}") from error
+    top = Section(file.name, "the top level", content)
     less = top.section("quick", optional=True)
     name, agents = top.text("name"), top.texts_by_name("agents")
     train, trees, depth = _models(top, less, quick)
-    runs = tuple(_run(part, agents, quick) for part in top.sections("runs"))
+    runs = tuple(_run(section, agents, quick) for section in top.sections("runs"))
     found = Description(
         name=name,
         title=top.text("title", default=name),
@@ -186,7 +191,7 @@ def read_description(file: str | Path, *, quick: bool = False) -> Description:
         agents=agents,
         rounds=less.whole("rounds", default=2) if quick else top.whole("rounds", default=100),
         runs=runs,
-        figures=tuple(_figure(part, runs, agents) for part in top.sections("figures", optional=True)),
+        figures=tuple(_figure(section, runs, agents) for section in top.sections("figures", optional=True)),
         quick=quick,
         folder=str(file.parent),
     )
@@ -197,131 +202,135 @@ def read_description(file: str | Path, *, quick: bool = False) -> Description:
 
 
 def _models(top: Section, less: Section, quick: bool) -> tuple[float, int, int]:
-    part = top.section("classifier", optional=True)
-    trees, depth = part.whole("trees", default=50), part.whole("depth", default=10)
-    part.finish()
+    section = top.section("classifier", optional=True)
+    trees, depth = section.whole("trees", default=50), section.whole("depth", default=10)
+    section.finish()
     train = top.number("train", default=0.4)
     if not 0 < train < 1:
         raise DescriptionError(
-            f"{top.file}: 'train' must lie between 0 and 1, the share of rows to train on, but is {train!r}."
+            f"{top.file}: 'train', the share of rows to train on, must lie between 0 and 1, but is {train!r}."
         )
     return train, less.whole("trees", default=trees) if quick else trees, depth
 
 
-def _table(part: Section, less: Section, quick: bool) -> TableSource:
-    source, file = part.text("source", default=""), part.text("file", default="")
-    rows = part.whole("rows", default=150_000)
-    part.finish()
+def _table(section: Section, less: Section, quick: bool) -> TableSource:
+    source, file = section.text("source", default=""), section.text("file", default="")
+    rows = section.whole("rows", default=150_000)
+    section.finish()
     if bool(source) == bool(file):
-        raise DescriptionError(f"{part} must have either 'source', one of {list(_SOURCES)}, or 'file'.")
+        raise DescriptionError(f"{section} must have 'source', one of {list(_SOURCES)}, or 'file', but not both.")
     if source and source not in _SOURCES:
-        raise DescriptionError(f"{part} must have a 'source' among {list(_SOURCES)}, but it is {source!r}.")
+        raise DescriptionError(f"{section} must have a 'source' among {list(_SOURCES)}, but it is {source!r}.")
     return TableSource(source, file, less.whole("rows", default=6000) if quick else rows)
 
 
-def _problem(part: Section) -> dict[str, Any]:
+def _problem(section: Section) -> dict[str, Any]:
     found: dict[str, Any] = {
-        "groups": {name: part.texts_of("groups", name, value) for name, value in part.mapping("groups").items()},
-        "costs": part.mapping("costs"),
-        "label": part.text("label"),
-        "misclassification_cost": part.anything("misclassification_cost"),
+        "groups": {name: section.texts_of("groups", name, value) for name, value in section.mapping("groups").items()},
+        "costs": section.mapping("costs"),
+        "label": section.text("label"),
+        "misclassification_cost": section.anything("misclassification_cost"),
     }
     for key in ("classes", "categories"):
-        if (value := part.anything(key, default=None)) is not None:
+        if (value := section.anything(key, default=None)) is not None:
             found[key] = value
-    part.finish()
+    section.finish()
     try:
         Problem(**found)
     except (TypeError, ValueError) as error:
-        raise DescriptionError(f"{part} does not describe a problem: {error}") from error
+        raise DescriptionError(f"{section} does not describe a problem: {error}") from error
     return found
 
 
-def _mechanism(part: Section) -> Mechanism:
-    given, graph = part.texts("given", default=()), part.text("graph", default="")
+def _mechanism(section: Section) -> Mechanism:
+    given, graph = section.texts("given", default=()), section.text("graph", default="")
     if bool(given) == bool(graph):
-        raise DescriptionError(f"{part} must have either 'given', groups that are always recorded, or a 'graph'.")
-    blocks = tuple(_block(block) for block in part.sections("blocks"))
-    part.finish()
+        raise DescriptionError(
+            f"{section} must have 'given', a list of groups that are always recorded, or 'graph', but not both."
+        )
+    blocks = tuple(_block(block) for block in section.sections("blocks"))
+    section.finish()
     return Mechanism(given, graph, blocks)
 
 
-def _block(part: Section) -> Block:
-    weights = {c: part.as_number("weights", v) for c, v in part.mapping("weights", optional=True).items()}
-    scales = {c: str(v) for c, v in part.mapping("scales", optional=True).items()}
+def _block(section: Section) -> BlockOdds:
+    weights = {c: section.as_number("weights", v) for c, v in section.mapping("weights", optional=True).items()}
+    scales = {c: str(v) for c, v in section.mapping("scales", optional=True).items()}
     for column, scale in scales.items():
         if scale not in _SCALES or column not in weights:
             raise DescriptionError(
-                f"{part}: 'scales' must name columns of 'weights' {list(weights)} and be one of {list(_SCALES)}, but says "
+                f"{section}: 'scales' must give columns of 'weights' {list(weights)} one of {list(_SCALES)}, but has "
                 f"{column} = {scale!r}."
             )
-    intercept, together = part.number("intercept", default=0.0), part.flag("together", default=False)
-    found = Block(part.texts("groups"), intercept, weights, scales, together)
-    part.finish()
+    intercept, together = section.number("intercept", default=0.0), section.flag("together", default=False)
+    found = BlockOdds(section.texts("groups"), intercept, weights, scales, together)
+    section.finish()
     return found
 
 
-def _run(part: Section, agents: Mapping[str, str], quick: bool) -> Run:
-    less = part.section("quick", optional=True)
-    rows, draws = part.wholes("rows"), part.whole("draws", default=20)
-    estimators, agents_named = part.texts("estimators", default=()), part.texts("agents", default=())
+def _run(section: Section, agents: Mapping[str, str], quick: bool) -> Run:
+    less = section.section("quick", optional=True)
+    rows, draws = section.wholes("rows"), section.whole("draws", default=20)
+    estimators, agents_named = section.texts("estimators", default=()), section.texts("agents", default=())
     if quick:
         rows, draws = less.wholes("rows", default=(min(rows[0], 300),)), less.whole("draws", default=2)
         estimators = less.texts("estimators", default=estimators)
         agents_named = less.texts("agents", default=agents_named)
     less.finish(also=("rows", "draws", "estimators", "agents"))
     run = Run(
-        name=part.text("name"),
+        name=section.text("name"),
         rows=rows,
         draws=draws,
         agents=agents_named,
         estimators=estimators,
-        known=part.flag("known", default=True),
-        propensity=part.text("propensity", default="learned"),
-        values=part.text("values", default="quadratic"),
-        label=part.flag("label", default=True),
-        split=part.number("split", default=0.0),
-        imputations=part.whole("imputations", default=5),
-        trajectories=part.whole("trajectories") if "trajectories" in part.content else 0,
-        assume=part.texts("assume", default=()),
-        bounds=part.flag("bounds", default=False),
+        known=section.flag("known", default=True),
+        propensity=section.text("propensity", default="learned"),
+        values=section.text("values", default="quadratic"),
+        label=section.flag("label", default=True),
+        split=section.number("split", default=0.0),
+        imputations=section.whole("imputations", default=5),
+        trajectories=section.whole("trajectories") if "trajectories" in section.content else 0,
+        assume=section.texts("assume", default=()),
+        bounds=section.flag("bounds", default=False),
     )
-    part.finish()
-    part.require("propensity", run.propensity, ("learned", "constant"))
-    part.require("values", run.values, _VALUES)
+    section.finish()
+    section.require("propensity", run.propensity, ("learned", "constant"))
+    section.require("values", run.values, _VALUES)
     for agent in run.agents:
-        part.require("agents", agent, tuple(agents))
+        section.require("agents", agent, tuple(agents))
     return run
 
 
-def _figure(part: Section, runs: tuple[Run, ...], agents: Mapping[str, str]) -> FigureSpec:
+def _figure(section: Section, runs: tuple[Run, ...], agents: Mapping[str, str]) -> FigureSpec:
     figure = FigureSpec(
-        part.text("name"),
-        part.text("kind"),
-        part.texts("runs"),
-        part.texts("agents", default=()),
-        part.texts("estimators", default=()),
-        part.text("title", default=""),
-        part.text("words", default=""),
+        section.text("name"),
+        section.text("kind"),
+        section.texts("runs"),
+        section.texts("agents", default=()),
+        section.texts("estimators", default=()),
+        section.text("title", default=""),
+        section.text("words", default=""),
     )
-    part.finish()
-    part.require("kind", figure.kind, _FIGURES)
+    section.finish()
+    section.require("kind", figure.kind, _FIGURES)
     for run in figure.runs:
-        part.require("runs", run, tuple(r.name for r in runs))
+        section.require("runs", run, tuple(r.name for r in runs))
     for agent in figure.agents:
-        part.require("agents", agent, tuple(agents))
+        section.require("agents", agent, tuple(agents))
     return figure
 
 
 def _check_names(found: Description, file: str) -> None:
-    """Refuse groups, columns and runs that do not fit together."""
+    """Refuse unknown groups, and runs that share a name."""
     groups = list(found.problem["groups"])
     named = [("given", g) for g in found.mechanism.given]
     named += [("blocks", g) for block in found.mechanism.blocks for g in block.groups]
     named += [("assume", g) for run in found.runs for g in run.assume]
     for key, group in named:
         if group not in groups:
-            raise DescriptionError(f"{file}: {key!r} must name groups of the problem {groups}, but {group!r} is none.")
+            raise DescriptionError(
+                f"{file}: {key!r} must name groups of the problem {groups}, but {group!r} is not one."
+            )
     names = [run.name for run in found.runs]
     if twice := [n for n in names if names.count(n) > 1]:
-        raise DescriptionError(f"{file}: runs must have different names, but {twice[0]!r} comes twice.")
+        raise DescriptionError(f"{file}: runs must have different names, but two have the name {twice[0]!r}.")

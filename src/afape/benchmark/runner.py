@@ -3,42 +3,41 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
 import pandas as pd
 
-from ..arguments import LARGEST_SEED, check_callable, check_count, check_folder, check_path
-from ..experiments.study import run_draws
+from .._arguments import LARGEST_SEED, check_callable, check_count, check_folder, check_path
+from .data_set import data_set_records
 from .description import Description, Run
-from .drawing import DataSet
+from .draws import run_draws
 from .figures import draw_figures
-from .output import claim, finish_manifest, require_packages, write_tables
+from .manifest import finish_manifest, start_manifest
 from .page import write_page
 from .summary import data_efficiency, summarise_results
-from .world import World, make_world
+from .world import Tell, World, make_world
 
-__all__ = ["Finished", "Settings", "checked_settings", "run_experiment"]
-
-Tell = Callable[[str, int, int], None]
+__all__ = ["Finished", "Settings", "check_settings", "require_packages", "run_experiment"]
 
 
 @dataclass(frozen=True)
 class Settings:
-    """How an experiment is run.
+    """Settings of a run that are not in the description.
 
     Attributes
     ----------
     seed : int
         Seed of the table, the split, the training and all data sets.
     jobs : int
-        Processes; the results do not depend on it.
+        Number of processes; the results do not depend on it.
     data : Path, optional
         File or folder of the table.
     command : str
-        How it was started, for the manifest and the page.
+        The command that started it, for the manifest and the page.
     """
 
     seed: int = 0
@@ -52,21 +51,34 @@ class Settings:
         if self.data is not None:
             object.__setattr__(self, "data", check_path("data", self.data, "the path of a file or folder"))
         if not isinstance(self.command, str):
-            raise TypeError(f"'command' must be text, but is {self.command!r}.")
+            raise TypeError(f"'command' must be a text, but is {self.command!r}.")
 
 
-def checked_settings(settings: Any, tell: Any) -> Settings:
-    """The settings asked for, or the default ones; also refuses what cannot be told of progress."""
+def check_settings(settings: Any, tell: Any) -> Settings:
+    """Return the settings, by default the default ones; refuse a ``tell`` that is not callable."""
     if settings is not None and not isinstance(settings, Settings):
         raise TypeError(f"'settings' must be an afape.benchmark.Settings or None, but is {settings!r}.")
     if tell is not None:
-        check_callable("tell", tell, "a function of what is done, how much of it and of how much")
+        check_callable("tell", tell, "a function tell(step, done, total)")
     return Settings() if settings is None else settings
+
+
+def require_packages(description: Description) -> None:
+    """Refuse an experiment, before it starts, that needs packages which are not installed."""
+    needed = {"matplotlib": "plot", "pyarrow": "paper"}
+    if "dqn" in description.agents.values():
+        needed |= {"jax": "agents", "optax": "agents"}
+    absent = [name for name in needed if find_spec(name) is None]
+    if absent:
+        extras = ",".join(sorted({needed[name] for name in absent}))
+        raise ModuleNotFoundError(
+            f"The experiment {description.name!r} needs {', '.join(absent)}. Install with: pip install 'afape[{extras}]'."
+        )
 
 
 @dataclass(frozen=True, eq=False)
 class Finished:
-    """What an experiment gave."""
+    """The results of an experiment: tidy results, summary, data efficiency, and the share of complete rows."""
 
     description: Description
     folder: Path
@@ -79,27 +91,29 @@ class Finished:
 def run_experiment(
     description: Description, folder: Path, settings: Settings | None = None, tell: Tell | None = None
 ) -> Finished:
-    """Run, or go on where a run was stopped; the same description and seed give the same tables, bit for bit.
+    """Run an experiment, or continue one that was interrupted.
+
+    The same description and seed give the same tables, bit for bit.
 
     Parameters
     ----------
     description : Description
-        What to run.
+        What `read_description` returned.
     folder : Path
-        Where results go: ``results.parquet`` and ``.csv`` (one line per run, size, data set, agent, estimator and target),
-        ``summary.csv``, ``efficiency.csv`` where ``ipw-miss`` is among the estimators, figures, ``README.md`` and
-        ``manifest.json``. Parts of a run under way are in ``draws-*`` and ``parts``.
+        Folder of the results: ``results.parquet`` and ``.csv`` (one line per run, size, data set, agent, estimator and
+        target), ``summary.csv``, ``efficiency.csv`` if ``ipw-miss`` is among the estimators, figures, ``README.md`` and
+        ``manifest.json``. Intermediate results are in ``draws-*`` and ``parts``.
     settings : Settings, optional
-        Seed, processes, where the table is.
+        Seed, number of processes, path of the table.
     tell : callable, optional
-        Told what is done, how much of it and of how much.
+        Called as ``tell(step, done, total)`` to report progress.
     """
     if not isinstance(description, Description):
-        raise TypeError(f"'description' must be what read_description returned, but is {description!r}.")
-    folder, settings = check_folder("folder", folder), checked_settings(settings, tell)
+        raise TypeError(f"'description' must be a Description, as read_description returns it, but is {description!r}.")
+    folder, settings = check_folder("folder", folder), check_settings(settings, tell)
     tell = tell or (lambda what, done, todo: None)
     require_packages(description)
-    manifest = claim(folder, description, settings.seed, settings.command)
+    manifest = start_manifest(folder, description, settings.seed, settings.command)
     began = time.perf_counter()
     world = make_world(description, folder / "parts", settings.seed, settings.data, tell)
     prepared = time.perf_counter() - began
@@ -107,7 +121,11 @@ def run_experiment(
     summary = summarise_results(results)
     efficiency = pd.concat([data_efficiency(results, run.name) for run in description.runs], ignore_index=True)
     tell(f"{description.name}: figures", 0, 1)
-    write_tables(folder, results, summary=summary, **({"efficiency": efficiency} if len(efficiency) else {}))
+    results.to_parquet(folder / "results.parquet", index=False)
+    results.to_csv(folder / "results.csv", index=False)
+    summary.to_csv(folder / "summary.csv", index=False, float_format="%.6g")
+    if len(efficiency):
+        efficiency.to_csv(folder / "efficiency.csv", index=False, float_format="%.6g")
     draw_figures(description, results, summary, folder)
     finished = Finished(description, folder, results, summary, efficiency, world.complete_share)
     write_page(finished, settings.command)
@@ -124,24 +142,25 @@ def run_experiment(
 
 
 def _results(description: Description, world: World, folder: Path, settings: Settings, tell: Tell) -> pd.DataFrame:
-    """Tidy results of all runs."""
+    """Return the results of all runs: one line per run, size, data set, agent, estimator and target."""
     steps = [(run, rows) for run in description.runs for rows in run.rows]
-    todo, done, parts = sum(run.draws for run, _ in steps), 0, []
+    todo, done, tables = sum(run.draws for run, _ in steps), 0, []
     for run, rows in steps:
         label = f"{description.name}: {run.name}, {rows} rows"
         draws = run_draws(
-            DataSet(world, run, rows, settings.seed, description.fingerprint),
+            partial(data_set_records, world, run, rows, settings.seed),
             run.draws,
             folder / f"draws-{_slug(run)}-{rows}",
+            f"{run.name}, {rows} rows, seed {settings.seed}, {description.fingerprint}",
             n_jobs=settings.jobs,
             batch=1,
-            progress=lambda part, of, done=done, label=label: tell(label, done + part, todo),  # type: ignore[misc]
+            progress=lambda new, of, done=done, label=label: tell(label, done + new, todo),  # type: ignore[misc]
         )
         done += run.draws
-        parts.append(draws.assign(run=run.name, rows=rows))
-    results = pd.concat(parts, ignore_index=True)
-    said = results["support"].astype(object)  # all blank, it was read as numbers
-    results["support"] = said.where(said.notna(), "")
+        tables.append(draws.assign(run=run.name, rows=rows))
+    results = pd.concat(tables, ignore_index=True)
+    support = results["support"].astype(object)  # pandas reads a column of blanks as numbers
+    results["support"] = support.where(support.notna(), "")
     first = ["run", "rows", "draw"]
     return results[[*first, *(c for c in results.columns if c not in first)]]
 

@@ -1,4 +1,4 @@
-"""Errors, coverage and data efficiency from the tidy results of an experiment."""
+"""Errors, coverage and data efficiency from the results of an experiment."""
 
 from __future__ import annotations
 
@@ -7,34 +7,33 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from ..arguments import check_choice, check_count
-from ..arrays import Floats
+from .._arguments import check_choice, check_count
+from .._arrays import Floats
 from ..estimators.catalogue import METHODS
-from .drawing import COMPLETE
+from .data_set import COMPLETE
 
-__all__ = ["KEYS", "data_efficiency", "summarise_results"]
+__all__ = ["data_efficiency", "summarise_results"]
 
-KEYS = ["run", "rows", "agent", "estimator", "target"]
-_COLUMNS = [*KEYS, "draw", "truth", "estimate", "std_error", "lower", "upper", "ess", "unsupported", "support"]
+_KEYS = ["run", "rows", "agent", "estimator", "target"]
+_COLUMNS = [*_KEYS, "draw", "truth", "estimate", "std_error", "lower", "upper", "ess", "unsupported", "support"]
 _REPLICATES = 400
 
 
 def summarise_results(results: pd.DataFrame) -> pd.DataFrame:
-    """Per run, size, agent, estimator and target: bias, root mean squared error and coverage over the data sets.
+    """Return bias, root mean squared error and coverage per run, size, agent, estimator and target.
 
-    The bias is the mean difference from J, or from the cost of the same rows without gaps (estimator ``complete``), whose mean
-    is J, whichever varies less: the latter takes the chance of which rows were drawn out of it. ``biased`` is the bias in
-    units of its Monte Carlo error.
-    ``covered`` counts data sets whose interval contains the truth J, of the ``intervals`` that have one.
+    ``bias`` is the mean difference from J, or from the cost of the drawn rows without gaps (estimator ``complete``), whose
+    mean is J. The difference that varies less is taken. ``biased`` is the bias divided by its Monte Carlo error. ``covered``
+    counts the data sets whose interval contains J, and ``intervals`` those that have an interval.
     """
     _check_results(results)
     lines = []
     results = _with_reference(results)
-    for key, part in results.groupby(KEYS, sort=False):
-        answered = part[part["estimate"].notna()]
+    for key, lines_of in results.groupby(_KEYS, sort=False):
+        answered = lines_of[lines_of["estimate"].notna()]
         error = (answered["estimate"] - answered["truth"]).to_numpy()
         known = answered[answered["lower"].notna()]
-        slack = 1e-9 * known["truth"].abs()  # estimates that are exact differ from the truth by rounding
+        slack = 1e-9 * known["truth"].abs()  # exact estimates differ from the truth by rounding
         inside = (known["lower"] - slack <= known["truth"]) & (known["truth"] <= known["upper"] + slack)
         paired = (
             error if key[3] == COMPLETE else _steadier(error, (answered["estimate"] - answered["reference"]).to_numpy())
@@ -43,9 +42,9 @@ def summarise_results(results: pd.DataFrame) -> pd.DataFrame:
         mc_error = float(paired.std(ddof=1)) / np.sqrt(len(paired)) if len(paired) > 1 else float("nan")
         lines.append(
             {
-                **dict(zip(KEYS, key, strict=True)),
-                "truth": part["truth"].iloc[0],
-                "draws": len(part),
+                **dict(zip(_KEYS, key, strict=True)),
+                "truth": lines_of["truth"].iloc[0],
+                "draws": len(lines_of),
                 "answered": len(answered),
                 "mean": float(answered["estimate"].mean()),
                 "bias": float(paired.mean()) if len(paired) else float("nan"),
@@ -59,8 +58,8 @@ def summarise_results(results: pd.DataFrame) -> pd.DataFrame:
                 "intervals": len(known),
                 "covered": int(inside.sum()),
                 "ess": float(answered["ess"].dropna().median()),
-                "unsupported": float(part["unsupported"].mean()),
-                "warned": float((part["support"] != "").mean()),
+                "unsupported": float(lines_of["unsupported"].mean()),
+                "warned": float((lines_of["support"] != "").mean()),
             }
         )
     return pd.DataFrame(lines)
@@ -68,29 +67,32 @@ def summarise_results(results: pd.DataFrame) -> pd.DataFrame:
 
 def _check_results(results: Any) -> None:
     if not isinstance(results, pd.DataFrame):
-        raise TypeError(f"'results' must be the table of an experiment's results, but is {type(results).__name__}.")
+        raise TypeError(f"'results' must be a DataFrame of an experiment's results, but is {type(results).__name__}.")
     if absent := [column for column in _COLUMNS if column not in results.columns]:
         raise ValueError(
-            f"'results' must have the columns {_COLUMNS}, but lacks {absent}. Read results.csv of an experiment's folder."
+            f"'results' must have the columns {_COLUMNS}, but lacks {absent}. Read it from results.csv of an experiment."
         )
 
 
 def _steadier(error: Floats, paired: Floats) -> Floats:
-    """Errors against the truth, or against the same rows without gaps: what varies less, for both have the same mean."""
+    """Return the errors that vary less: against the truth, or against the drawn rows without gaps.
+
+    Both have the same expectation.
+    """
     if len(error) < 2 or not np.isfinite(paired).all():
         return error
     return paired if paired.std() <= error.std() else error
 
 
 def _with_reference(results: pd.DataFrame) -> pd.DataFrame:
-    """Each line with the cost of the same rows without gaps."""
+    """Add a column ``reference``: the cost of the drawn rows without gaps."""
     keys = ["run", "rows", "draw", "agent", "target"]
     complete = results[results["estimator"] == COMPLETE][[*keys, "estimate"]].rename(columns={"estimate": "reference"})
     return results.merge(complete, on=keys, how="left", validate="many_to_one")
 
 
 def _in_units(error: Floats, mc_error: float) -> float:
-    """Bias over its Monte Carlo error; 0 where an estimate is exact."""
+    """Return the bias divided by its Monte Carlo error, or 0 for an exact estimate."""
     if len(error) < 2:
         return float("nan")
     if np.abs(error).max() < 1e-9:
@@ -101,22 +103,21 @@ def _in_units(error: Floats, mc_error: float) -> float:
 def data_efficiency(
     results: pd.DataFrame, run: str = "convergence", target: str = "total", seed: int = 0
 ) -> pd.DataFrame:
-    r"""How many times fewer rows an estimator needs than ``ipw-miss`` for the same root mean squared error.
+    r"""Return how many times fewer rows an estimator needs than ``ipw-miss`` for the same root mean squared error.
 
-    With mean squared error :math:`v / n` the rows needed are proportional to :math:`v`, which every size estimates as
-    :math:`n \cdot \mathrm{MSE}_n`; the ratio is that of their sums over the sizes. Estimators with a true propensity are
-    compared with ``ipw-miss-gt``. An estimator that is biased never gets there: its ratio is left blank where the catalogue
-    knows that it is biased, or where the bias at the largest size (against the same rows without gaps, where they are there)
-    is beyond four Monte Carlo errors. ``lower`` and
-    ``upper`` hold 95 % of bootstrap replicates over the data sets.
+    If the mean squared error is :math:`v / n`, the number of rows needed is proportional to :math:`v`. Every size estimates
+    :math:`v` by :math:`n \cdot \mathrm{MSE}_n`, and ``ratio`` divides the sums over the sizes. Estimators with a known
+    propensity are compared with ``ipw-miss-gt``. A biased estimator never reaches the error: ``ratio`` is NaN if the catalogue
+    marks it as biased, or if its bias at the largest size exceeds four Monte Carlo errors. 95 % of the bootstrap replicates
+    over data sets lie between ``lower`` and ``upper``.
     """
     _check_results(results)
     check_choice("run", run, list(results["run"].unique()))
     check_choice("target", target, list(results["target"].unique()))
     check_count("seed", seed, 0)
-    part = _with_reference(results[(results["run"] == run) & (results["target"] == target)])
+    chosen = _with_reference(results[(results["run"] == run) & (results["target"] == target)])
     lines: list[dict[str, Any]] = []
-    for agent, own in part.groupby("agent", sort=False):
+    for agent, own in chosen.groupby("agent", sort=False):
         squares = {name: _squares(lines_of) for name, lines_of in own.groupby("estimator", sort=False)}
         for name, (square, error) in squares.items():
             reference = "ipw-miss-gt" if str(name).endswith("-gt") else "ipw-miss"
@@ -143,10 +144,10 @@ def data_efficiency(
 
 
 def _squares(lines: pd.DataFrame) -> tuple[list[Floats], list[Floats]]:
-    """Squared errors times n, and paired errors, per size; one number per data set."""
+    """Return squared errors times n, and errors, per size: arrays with one number per data set."""
     squares, errors = [], []
-    for rows, part in lines.sort_values(["rows", "draw"]).groupby("rows"):
-        answered = part[part["estimate"].notna()]
+    for rows, own in lines.sort_values(["rows", "draw"]).groupby("rows"):
+        answered = own[own["estimate"].notna()]
         error = (answered["estimate"] - answered["truth"]).to_numpy()
         errors.append(_steadier(error, (answered["estimate"] - answered["reference"]).to_numpy()))
         squares.append(float(str(rows)) * error**2)
@@ -154,7 +155,7 @@ def _squares(lines: pd.DataFrame) -> tuple[list[Floats], list[Floats]]:
 
 
 def _replicated(above: list[Floats], below: list[Floats], seed: int) -> Floats:
-    """The ratio of sums over the sizes, then its bootstrap replicates; data sets are paired where both answered."""
+    """Return the ratio of the sums over sizes, followed by its bootstrap replicates."""
     rng = np.random.default_rng(seed)
     top, bottom = np.zeros(_REPLICATES + 1), np.zeros(_REPLICATES + 1)
     for a, b in zip(above, below, strict=True):

@@ -1,4 +1,4 @@
-"""The world of an experiment: complete rows, what hides them, who is judged on them, and the truth."""
+"""The world of an experiment: complete rows, mechanism, classifier, policies and their true costs."""
 
 from __future__ import annotations
 
@@ -11,50 +11,52 @@ import numpy as np
 import pandas as pd
 from sklearn.ensemble import RandomForestClassifier
 
-from ..agents import Policy
+from ..agents.policy import Policy
 from ..classifiers import Classifier, ImputedClassifier
-from ..data import Retrospective
-from ..datasets import load_heloc, load_income
+from ..data.retrospective import Retrospective
+from ..datasets.heloc import load_heloc
+from ..datasets.income import load_income
 from ..evaluation import true_cost
-from ..experiments.synthetic import synthetic_mar
-from ..files import draft_of
-from ..missingness import MAR, MNAR
-from ..simulation import BlockMechanism, GraphMechanism
-from ..walk import WalkOptions
+from ..files.writing import atomic_write
+from ..missingness.assumptions import MAR, MNAR
+from ..missingness.graph_mechanism import GraphMechanism
+from ..missingness.mechanisms import BlockMechanism
+from ..walk.walker import WalkOptions
 from .agents import Train, make_agents, parse_agent
-from .description import Block, Description, Mechanism
-from .reading import DescriptionError
+from .description import BlockOdds, Description, Mechanism
+from .section import DescriptionError
+from .synthetic import synthetic_mar
 
-__all__ = ["World", "load_table", "make_world"]
+__all__ = ["Tell", "World", "load_table", "make_mechanism", "make_world"]
 
-_EXACT = 6  # groups, up to which the truth is computed over all sets
-_TRAJECTORIES = 64  # per row, beyond
+_EXACT = 6  # up to this number of groups the truth is computed over all sets
+_TRAJECTORIES = 64  # per row, with more groups
 
-Tell = Callable[[str, int, int], None]
+Tell = Callable[[str, int, int], None]  # step, done, total
 AnyMechanism = BlockMechanism | GraphMechanism
 
 
 @dataclass(frozen=True, eq=False)
 class World:
-    """What every data set of an experiment has in common.
+    """What all data sets of an experiment share.
 
     Attributes
     ----------
     population : Retrospective
-        Complete rows, none of them trained on; data sets are drawn from them with replacement, so that the cost on all of
-        them is the truth.
-    mechanism
+        Complete rows that nothing was trained on. Data sets are drawn from them with replacement, so their cost is the
+        truth.
+    mechanism : BlockMechanism or GraphMechanism
         Hides groups.
     missingness : MAR or MNAR
-        The assumption under which the mechanism is analysed.
+        The assumption that fits the mechanism.
     classifier : Classifier
         Trained once, on records with gaps.
     policies : dict
         Agents by name, trained once on the same records.
     truth : dict
-        J by agent and target.
+        True cost J by agent and target.
     complete_share : float
-        Share of rows that the mechanism leaves complete.
+        Share of the rows that stay complete.
     """
 
     population: Retrospective
@@ -67,7 +69,10 @@ class World:
 
 
 def make_world(description: Description, folder: Path, seed: int, data: Path | None, tell: Tell) -> World:
-    """Load, split, train, and compute the truth; what has been trained or computed before is read from the folder."""
+    """Load the table, split it, train classifier and agents, and compute the true costs.
+
+    Trained agents and true costs are kept in ``folder`` and read from there the next time.
+    """
     named = {name: description.agents[name] for name in _used(description)}
     wanted = {n: parse_agent(text, description.rounds, seed, Path(description.folder)) for n, text in named.items()}
     tell("loading the table", 0, 1)
@@ -88,7 +93,7 @@ def make_world(description: Description, folder: Path, seed: int, data: Path | N
 
 
 def _used(description: Description) -> list[str]:
-    """Agents that some run is about, in their order."""
+    """Return the agents that occur in a run, in their order."""
     if any(not run.agents for run in description.runs):
         return list(description.agents)
     named = {name for run in description.runs for name in run.agents}
@@ -106,14 +111,14 @@ def _complete_table(description: Description, data: Path | None, seed: int) -> R
     gaps = int((~table.complete).sum())
     if gaps:
         raise DescriptionError(
-            f"A benchmark hides values itself and compares with the truth, so the table must be complete, but {gaps} of "
-            f"{len(table)} rows have gaps. Leave them out, or impute them first."
+            f"The table of an experiment must be complete, because the true cost is computed from it, but {gaps} of "
+            f"{len(table)} rows have gaps. Drop these rows, or impute them first."
         )
     return table
 
 
 def load_table(description: Description, data: Path | None) -> pd.DataFrame:
-    """The real table of an experiment, or the user's own; ``data`` is a file or folder that takes precedence."""
+    """Load the table that a description names; ``data``, a file or folder, takes precedence."""
     source = description.table
     if source.source:
         return load_heloc(data) if source.source == "heloc" else load_income(data)
@@ -125,40 +130,40 @@ def _read(file: Path) -> pd.DataFrame:
         raise DescriptionError(f"The table {str(file)!r} does not exist.")
     try:
         return pd.read_parquet(file) if file.suffix in (".parquet", ".pq") else pd.read_csv(file)
-    except Exception as error:  # pyarrow and pandas raise many kinds
+    except Exception as error:  # pyarrow and pandas raise many types
         raise DescriptionError(f"The table {str(file)!r} cannot be read: {error}") from error
 
 
 def _check_agents(wanted: Mapping[str, Policy | Train], complete: Retrospective) -> None:
-    """Refuse agents that name unknown groups, before anything is trained."""
+    """Refuse agents with unknown groups, before anything is trained."""
     for agent in wanted.values():
         if not callable(agent) and hasattr(agent, "bind"):
             agent.bind(complete.problem)
 
 
-def make_mechanism(said: Mechanism, data: Retrospective) -> tuple[AnyMechanism, MAR | MNAR]:
-    """The mechanism on these columns, and the assumption under which it is analysed."""
-    odds = [_odds(block, data) for block in said.blocks]
-    if said.graph:
-        each = [(g, o) for block, o in zip(said.blocks, odds, strict=True) for g in block.groups]
-        graph = GraphMechanism(said.graph, {g: o[0] for g, o in each}, {g: o[1] for g, o in each})
+def make_mechanism(described: Mechanism, data: Retrospective) -> tuple[AnyMechanism, MAR | MNAR]:
+    """Return the mechanism in the units of these columns, and the assumption that fits it."""
+    odds = [_odds(block, data) for block in described.blocks]
+    if described.graph:
+        each = [(g, o) for block, o in zip(described.blocks, odds, strict=True) for g in block.groups]
+        graph = GraphMechanism(described.graph, {g: o[0] for g, o in each}, {g: o[1] for g, o in each})
         return graph, graph.missingness
     blocks, intercepts, weights = {}, {}, {}
-    for block, (intercept, by_column) in zip(said.blocks, odds, strict=True):
+    for block, (intercept, by_column) in zip(described.blocks, odds, strict=True):
         for groups in [block.groups] if block.together else [(g,) for g in block.groups]:
             name = ", ".join(groups)
             blocks[name], intercepts[name], weights[name] = list(groups), intercept, by_column
-    return BlockMechanism(blocks, intercepts, weights), MAR(list(said.given))
+    return BlockMechanism(blocks, intercepts, weights), MAR(list(described.given))
 
 
-def _odds(block: Block, data: Retrospective) -> tuple[float, dict[str, float]]:
-    """Intercept and weights in the units of the columns."""
+def _odds(block: BlockOdds, data: Retrospective) -> tuple[float, dict[str, float]]:
+    """Return the intercept and the weights by column, in the units of the columns."""
     intercept, weights = block.intercept, {}
     for column, weight in block.weights.items():
         if column not in data.columns:
             raise DescriptionError(
-                f"'weights' must name columns of the table, but {column!r} is none. They are {list(data.columns)[:20]}; a level "
-                "of a category is written column=level."
+                f"'weights' must name columns of the table, but {column!r} is not one. The columns are "
+                f"{list(data.columns)[:20]}; a level of a category is written column=level."
             )
         values, scale = data.values[:, data.columns.index(column)], block.scales.get(column, "raw")
         centre, spread = {
@@ -167,7 +172,9 @@ def _odds(block: Block, data: Retrospective) -> tuple[float, dict[str, float]]:
             "unit": (float(values.min()), float(np.ptp(values))),
         }[scale]
         if spread == 0:
-            raise DescriptionError(f"Column {column!r} is constant and cannot be scaled for a mechanism.")
+            raise DescriptionError(
+                f"Column {column!r} of a mechanism is constant, so it cannot be scaled. Set its scale to 'raw'."
+            )
         intercept -= weight * centre / spread
         weights[column] = weight / spread
     return intercept, weights
@@ -176,7 +183,7 @@ def _odds(block: Block, data: Retrospective) -> tuple[float, dict[str, float]]:
 def _truth(
     population: Retrospective, policies: Mapping[str, Policy], classifier: Classifier, file: Path, tell: Tell
 ) -> dict[str, dict[str, float]]:
-    """J by agent and target, from all complete rows of the population."""
+    """Return the true costs J by agent and target, from the whole population."""
     if file.exists():
         found: dict[str, dict[str, float]] = json.loads(file.read_text())
         return found
@@ -184,10 +191,10 @@ def _truth(
     walk = WalkOptions() if population.problem.n_groups <= _EXACT else sampled
     out = {}
     for k, (name, policy) in enumerate(policies.items()):
-        tell(f"the truth of {name}", k, len(policies))
+        tell(f"true cost of {name}", k, len(policies))
         costs = true_cost(population, policy, classifier, walk=walk)
         out[name] = {target: estimate.value for target, estimate in costs.items()}
     file.parent.mkdir(parents=True, exist_ok=True)
-    with draft_of(file) as draft:
+    with atomic_write(file) as draft:
         draft.write_text(json.dumps(out))
     return out

@@ -1,4 +1,4 @@
-"""afape check: whether the records contradict the assumption, and whether they support a policy."""
+"""``afape check``: test the assumption, and check the support of policies."""
 
 from __future__ import annotations
 
@@ -7,19 +7,15 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from . import options
+from .policies import HELP
 from .screen import DOUBTFUL, Screen
-from .specs import HELP
 
 if TYPE_CHECKING:
-    from ..data import Retrospective
-    from ..diagnostics import MissingnessCheck, Support
+    from ..data.retrospective import Retrospective
+    from ..support.implications import MissingnessCheck
+    from ..support.support import Support
 
-__all__ = ["register"]
-
-
-def register(app: typer.Typer) -> None:
-    """Add the command."""
-    app.command(name="check")(check)
+__all__ = ["check"]
 
 
 def check(
@@ -31,7 +27,7 @@ def check(
 ) -> None:
     """Show what is missing, test what the assumption implies, and check the support of policies.
 
-    Ends with code 0 where nothing speaks against an evaluation, 1 where something does, 2 for bad input.
+    Exit codes: 0 if nothing was found against an evaluation, 1 if something was, 2 for bad input.
 
     Example: afape check records.csv --problem records.toml --policy fixed:cbc,lactate
     """
@@ -39,17 +35,17 @@ def check(
     with screen.work() as tell:
         tell("reading the table", 0, 0)
         from ..check import check_missingness, check_support
-        from .records import read_records
-        from .specs import named_policies
+        from .inputs import read_records
+        from .policies import named_policies
 
-        said, records = read_records(data, problem)
+        problem_file, records = read_records(data, problem)
         policies = named_policies(policy or [], records, allow_pickle)
         tell("testing the assumption", 0, 0)
-        tested = check_missingness(records, said.missingness)
+        tested = check_missingness(records, problem_file.missingness)
         supports = {}
         for done, (name, agent) in enumerate(policies.items()):
             tell(f"checking the support of {name}", done, len(policies))
-            supports[name] = check_support(records, agent, missingness=said.missingness)
+            supports[name] = check_support(records, agent, missingness=problem_file.missingness)
     holds = not len(tested.rejected) and all(s.holds for s in supports.values())
     _print(screen, records, tested, supports)
     screen.json(

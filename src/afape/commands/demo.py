@@ -1,9 +1,9 @@
-"""afape demo: three random policies on a synthetic problem whose true cost is known."""
+"""``afape demo``: three random policies on a synthetic problem with known true costs."""
 
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -13,25 +13,20 @@ from .screen import Screen, check_writable
 if TYPE_CHECKING:
     import pandas as pd
 
-__all__ = ["register"]
+    from ..benchmark.demo import Demo
+
+__all__ = ["demo"]
 
 _TARGETS = ("total", "acquisition", "misclassification")
 
 
-def register(app: typer.Typer) -> None:
-    """Add the command."""
-    app.command(name="demo")(demo)
-
-
 def demo(
-    rows: Annotated[int, typer.Option(min=1000, help="Rows of the synthetic problem; the paper has 150,000.")] = 40_000,
+    rows: Annotated[int, typer.Option(min=1000, help="Rows of the synthetic problem; 150,000 in the paper.")] = 40_000,
     seed: options.Seed = 0,
-    report: Annotated[Path, typer.Option("--report", "-r", help="Where to write the report.")] = Path(
-        "afape-demo.html"
-    ),
+    report: Annotated[Path, typer.Option("--report", "-r", help="File of the report.")] = Path("afape-demo.html"),
     as_json: options.AsJson = False,
 ) -> None:
-    """Evaluate three random policies on a synthetic problem whose true cost is known, and write a report.
+    """Evaluate three random policies on a synthetic problem with known true costs, and write a report.
 
     Example: afape demo --rows 20000
     """
@@ -39,30 +34,29 @@ def demo(
     with screen.work() as tell:
         tell("loading", 0, 0)
         check_writable(report, ".html")
-        from ..report import require_report, write_report
+        from ..report.page import require_report, write_report
 
         require_report()
-        from ..experiments.demo import demo_table, run_demo
+        from ..benchmark.demo import demo_table, run_demo
 
         found = run_demo(rows, seed, tell)
         table = demo_table(found)
         tell("writing the report", 0, 0)
         command = f"afape demo --rows {rows} --seed {seed}"
-        note = f"A synthetic problem, drawn with seed 1. Its true costs are known: {_truths(found.truths)}."
+        truths = ", ".join(f"{name} {truth['total'].value:.3f}" for name, truth in found.truths.items())
+        note = f"A synthetic problem, drawn with seed 1. Its true costs are known: {truths}."
         write_report(found.comparison, report, notes=[note], details={"command": command, "seed": seed})
-    _print(screen, table, found.words)
+    _print(screen, found, table)
     screen.say(f"\nReport: {report}")
-    from ..plain import plain_records
+    from ..files.writing import plain_records
 
     screen.json({"command": command, "table": plain_records(table), "report": str(report)})
 
 
-def _truths(truths: dict[str, dict[str, Any]]) -> str:
-    return ", ".join(f"{name} {truth['total'].value:.3f}" for name, truth in truths.items())
-
-
-def _print(screen: Screen, table: pd.DataFrame, words: dict[str, str]) -> None:
+def _print(screen: Screen, found: Demo, table: pd.DataFrame) -> None:
     from rich.table import Table
+
+    from ..estimators.catalogue import METHODS
 
     shown = Table(
         title="Total cost of a run, estimated from records with gaps",
@@ -76,12 +70,12 @@ def _print(screen: Screen, table: pd.DataFrame, words: dict[str, str]) -> None:
         shown.add_column(column, justify="right", no_wrap=True)
     lines = {(r["policy"], r["estimator"], r["target"]): r for r in table.to_dict("records")}
     for policy in table["policy"].unique():
-        truth = lines[policy, "ipw-semi", "total"]["truth"]
+        truth = found.truths[policy]["total"].value
         shown.add_row("")
-        shown.add_row(f"[bold]{policy}[/]", f"[bold]{truth:.3f}[/]", "[bold]the truth[/]")
+        shown.add_row(f"[bold]{policy}[/]", f"[bold]{truth:.3f}[/]", "[bold]true cost[/]")
         for estimator in table["estimator"].unique():
             total, acquisition, wrong = (lines[policy, estimator, target] for target in _TARGETS)
-            misses = truth < total["lower"] or truth > total["upper"]  # false where there is no interval
+            misses = truth < total["lower"] or truth > total["upper"]  # False if there is no interval
             interval = f"{total['lower']:.3f} to {total['upper']:.3f}"
             shown.add_row(
                 f" {estimator}",
@@ -94,11 +88,13 @@ def _print(screen: Screen, table: pd.DataFrame, words: dict[str, str]) -> None:
                 style="red" if misses else None,
             )
     screen.show(shown)
+    *most, last = [method.name for method in METHODS.values() if method.biased]
     screen.say(
-        "distance: estimate minus truth, of the total and of its two parts. Red: the interval misses the truth.\n"
-        "imp-mean, blocking and cc are what the field reports today; -gt knows the true propensity."
+        "distance, acquis. and misclass.: estimate minus true cost, total and by kind of cost.\n"
+        "Red: the interval misses the true cost. -gt: with the true propensity.\n"
+        f"{', '.join(most)} and {last} are common practice, and biased."
     )
-    for policy, text in words.items():
+    for policy, text in found.words.items():
         if text:
             screen.say(f"\nSupport of {policy}: {text}")
 

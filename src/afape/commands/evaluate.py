@@ -1,27 +1,79 @@
-"""afape evaluate: what one policy would cost."""
+"""``afape evaluate`` and ``afape compare``: what one policy or several policies would cost."""
 
 from __future__ import annotations
 
-from typing import Annotated
+import shlex
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from . import options
-from .judging import Asked, tell_costs
-from .specs import HELP
+from .policies import HELP as POLICY_HELP
+from .screen import Screen, Tell, check_writable
 
-__all__ = ["register"]
+if TYPE_CHECKING:
+    from ..data.retrospective import Retrospective
+    from ..files.problem_file import ProblemFile
+    from ..missingness.assumptions import MAR, MCAR, MNAR
+    from ..results.comparison import Comparison
+    from ..sensitivity_analysis.analysis import Sensitivity
+
+__all__ = ["COMPARE_HELP", "EVALUATE_HELP", "evaluate"]
+
+EVALUATE_HELP = """Estimate what a policy would cost if it were deployed.
+
+Example: afape evaluate records.csv --problem records.toml --policy fixed:cbc,lactate --report out.html
+"""
+COMPARE_HELP = """Compare several policies on the same rows: differences with joint intervals, and a ranking.
+
+Example: afape compare records.csv --problem records.toml --policy none --policy all --policy lean=rules.txt --report out.html
+"""
+_MANY_VALUES = 500_000  # rows times columns; with more, estimators with components take more than about a minute
 
 
-def register(app: typer.Typer) -> None:
-    """Add the command."""
-    app.command(name="evaluate")(evaluate)
+@dataclass(frozen=True)
+class Request:
+    """The arguments of one call."""
+
+    data: Path
+    problem: Path
+    policies: tuple[str, ...]
+    classifier: str | None
+    train_share: float
+    estimators: str | None
+    report: Path | None
+    bootstrap: int
+    confidence: float
+    seed: int
+    jobs: int
+    sensitivity: bool
+    allow_pickle: bool
+
+    @property
+    def command(self) -> str:
+        """The command that gives the same result again."""
+        name = "evaluate" if len(self.policies) == 1 else "compare"
+        words = ["afape", name, str(self.data), "--problem", str(self.problem)]
+        for policy in self.policies:
+            words += ["--policy", policy]
+        words += ["--classifier", self.classifier] if self.classifier else ["--train-share", f"{self.train_share:g}"]
+        words += ["--estimators", self.estimators] if self.estimators else []
+        words += ["--bootstrap", str(self.bootstrap)] if self.bootstrap else []
+        words += ["--confidence", f"{self.confidence:g}", "--seed", str(self.seed)]
+        words += [] if self.sensitivity else ["--no-sensitivity"]
+        words += ["--allow-pickle"] if self.allow_pickle else []
+        words += ["--report", str(self.report)] if self.report else []
+        return shlex.join(words)
 
 
 def evaluate(
     data: options.Data,
     problem: options.ProblemPath,
-    policy: Annotated[str, typer.Option("--policy", help=HELP, show_default=False)],
+    policy: Annotated[
+        list[str], typer.Option("--policy", help=f"{POLICY_HELP} Repeat it for each policy.", show_default=False)
+    ],
     classifier: options.ClassifierSpec = None,
     report: options.Report = None,
     estimators: options.Estimators = None,
@@ -34,12 +86,179 @@ def evaluate(
     as_json: options.AsJson = False,
     allow_pickle: options.AllowPickle = False,
 ) -> None:
-    """Estimate what a policy would cost if it were deployed.
-
-    Example: afape evaluate records.csv --problem records.toml --policy fixed:cbc,lactate --report out.html
-    """
-    asked = Asked(
-        data, problem, (policy,), classifier, train_share, estimators, report, bootstrap, confidence, seed, jobs, sensitivity,
+    """Estimate the costs of one or several policies, print them, and write the report."""
+    request = Request(
+        data, problem, tuple(policy), classifier, train_share, estimators, report, bootstrap, confidence, seed, jobs, sensitivity,
         allow_pickle,
     )  # fmt: skip
-    tell_costs(asked, as_json)
+    screen = Screen(as_json)
+    with screen.work() as tell:
+        tell("reading the table", 0, 0)
+        _check_report(report)
+        from .inputs import read_records
+
+        problem_file, records = read_records(data, problem)
+        comparison, notes = _compare(request, problem_file, records, tell)
+        if report is not None:
+            strength = _sensitivity(comparison, tell) if sensitivity else None
+            tell("writing the report", 0, 0)
+            _write_report(request, report, comparison, notes, strength)
+    _print(screen, comparison, notes, report)
+    screen.json(
+        {
+            "command": request.command,
+            "draft": problem_file.draft,
+            "classifier": notes[-1],
+            **comparison.to_dict(),
+            "report": None if report is None else str(report),
+            "warnings": screen.warnings,
+        }
+    )
+
+
+def _check_report(report: Path | None) -> None:
+    """Refuse a report that could not be written."""
+    check_writable(report, ".html")
+    if report is not None:
+        from ..report.page import require_report
+
+        require_report()
+
+
+def _compare(
+    request: Request, problem_file: ProblemFile, records: Retrospective, tell: Tell
+) -> tuple[Comparison, list[str]]:
+    """Train the classifier if needed and compare the policies; the notes tell the reader how."""
+    from ..comparison import compare
+    from .classifiers import classifier_for
+    from .policies import named_policies
+
+    policies = named_policies(list(request.policies), records, request.allow_pickle)
+    tell("training the classifier", 0, 0)
+    classifier, rows, note = classifier_for(
+        request.classifier, records, request.train_share, request.seed, request.allow_pickle
+    )
+    tell("evaluating", 0, 0)
+    names, left_out = _estimators(request.estimators, problem_file.missingness, rows.values.size)
+    comparison = compare(
+        rows,
+        policies,
+        classifier,
+        missingness=problem_file.missingness,
+        estimators=names,
+        bootstrap=request.bootstrap,
+        confidence=request.confidence,
+        random_state=request.seed,
+        n_jobs=request.jobs,
+        progress=lambda done, todo: tell("evaluating", done, todo),
+    )
+    if left_out:
+        note += (
+            f" {', '.join(left_out)} was left out, because it takes long on {rows.values.size:,} values; --estimators all "
+            "includes it."
+        )
+    return comparison, [*([_DRAFT] if problem_file.draft else []), note]
+
+
+_DRAFT = "Prices and costs are placeholders from `afape init`: edit the problem file before you use the numbers."
+
+
+def _estimators(text: str | None, missingness: MCAR | MAR | MNAR, n_values: int) -> tuple[list[str] | None, list[str]]:
+    """Return the names of the estimators (None for all), and those that are left out because the table is large.
+
+    By default methods with imputations are left out, and on large tables methods with components too.
+    """
+    from ..estimators.catalogue import METHODS
+    from ..missingness.assumptions import MNAR
+
+    if text == "all" or (text is None and isinstance(missingness, MNAR)):
+        return None, []
+    if text is not None:
+        return [name.strip() for name in text.split(",") if name.strip()], []
+    quick = [m for m in METHODS.values() if not m.hybrid and not m.imputes]
+    slow = [m.name for m in quick if m.composed and n_values > _MANY_VALUES]
+    return [m.name for m in quick if m.name not in slow], slow
+
+
+def _sensitivity(comparison: Comparison, tell: Tell) -> Sensitivity | None:
+    """Return bounds under unmeasured reasons, or None with a warning that says why there are none."""
+    from ..report.sensitivity import sensitivity_of
+
+    try:
+        return sensitivity_of(comparison, lambda done, todo: tell("sensitivity to unmeasured reasons", done, todo))
+    except ValueError as error:  # not every graph allows it
+        from ..warnings import AfapeWarning, warn
+
+        warn(f"The sensitivity to unmeasured reasons could not be computed: {error}", AfapeWarning)
+        return None
+
+
+def _write_report(
+    request: Request, report: Path, comparison: Comparison, notes: list[str], sensitivity: Sensitivity | None
+) -> None:
+    from ..report.page import write_report
+
+    details = {
+        "command": request.command,
+        "data": str(request.data),
+        "problem": str(request.problem),
+        "seed": request.seed,
+    }
+    wanted = False if sensitivity is None else sensitivity  # None would compute it
+    write_report(comparison, report, sensitivity=wanted, notes=notes, details=details)
+
+
+def _print(screen: Screen, comparison: Comparison, notes: list[str], report: Path | None) -> None:
+    for note in notes:
+        screen.say(note, style="bold" if note == _DRAFT else None)
+    for name in comparison.evaluations:
+        screen.say()
+        screen.show(_costs(name, comparison))
+    screen.say()
+    if len(comparison.evaluations) > 1:
+        _print_ranking(screen, comparison)
+    if report is not None:
+        screen.say(f"Report: {report}")
+
+
+def _costs(name: str, comparison: Comparison) -> Any:
+    """Return the costs of one policy as a table for the terminal."""
+    from rich.markup import escape
+    from rich.table import Table
+
+    evaluation = comparison.evaluations[name]
+    shown = Table(title=escape(f"{name}: cost of a run"), title_justify="left", box=None, pad_edge=False)
+    shown.add_column("estimator", no_wrap=True)
+    for column in ("acquisition", "misclass.", "total", f"{100 * comparison.confidence:g} % interval", "eff. rows"):
+        shown.add_column(column, justify="right", no_wrap=True)
+    biased = {c.name for c in evaluation.choices if c.method.biased}
+    for estimator, lines in evaluation.table.groupby("estimator", sort=False):
+        by_target = {line["target"]: line for line in lines.to_dict("records")}
+        total = by_target["total"]
+        shown.add_row(
+            escape(str(estimator)),
+            _value(by_target["acquisition"]),
+            _value(by_target["misclassification"]),
+            _value(total),
+            "" if total["lower"] != total["lower"] else f"{total['lower']:.4g} to {total['upper']:.4g}",
+            f"{total['ess']:,.0f}",
+            style="dim" if estimator in biased else None,
+        )
+    return shown
+
+
+def _value(line: dict[Any, Any]) -> str:
+    """Return an estimate, its bounds, or nothing, as text."""
+    if line["bound_lower"] == line["bound_lower"]:
+        return f"{line['bound_lower']:.4g} to {line['bound_upper']:.4g}"
+    return "" if line["estimate"] != line["estimate"] else f"{line['estimate']:.4g}"
+
+
+def _print_ranking(screen: Screen, comparison: Comparison) -> None:
+    try:
+        table = comparison.ranking()
+    except ValueError as error:
+        screen.say(str(error))
+        return
+    screen.say(f"Ranking by {comparison.best_estimator}")
+    screen.say(table.to_string(index=False, float_format="{:.4g}".format))

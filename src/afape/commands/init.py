@@ -1,4 +1,4 @@
-"""afape init: a problem file drafted by looking at the data."""
+"""``afape init``: draft a problem file from the data."""
 
 from __future__ import annotations
 
@@ -7,22 +7,17 @@ from typing import Annotated
 
 import typer
 
-from ..files import draft_of
+from ..files.writing import atomic_write
 from . import options
 from .screen import Screen, UserError, check_writable
 
-__all__ = ["register"]
-
-
-def register(app: typer.Typer) -> None:
-    """Add the command."""
-    app.command(name="init")(init)
+__all__ = ["init"]
 
 
 def init(
     data: options.Data,
     label: Annotated[
-        str | None, typer.Option(help="Column to predict; guessed if left out.", show_default=False)
+        str | None, typer.Option(help="Column to predict; guessed by default.", show_default=False)
     ] = None,
     out: Annotated[
         Path | None, typer.Option("--out", "-o", help="File to write.", show_default="DATA with .toml")
@@ -30,7 +25,7 @@ def init(
     force: Annotated[bool, typer.Option("--force", help="Overwrite the file if it exists.")] = False,
     as_json: options.AsJson = False,
 ) -> None:
-    """Draft a problem file by looking at a table, with comments on what to edit.
+    """Draft a problem file from a table, with comments on what to edit.
 
     Example: afape init records.csv --label died
     """
@@ -41,12 +36,13 @@ def init(
         check_writable(target, option="--out")
         if target.exists() and not force:
             raise UserError(
-                f"{str(target)!r} exists already. Name another file with --out, or overwrite it with --force."
+                f"{str(target)!r} exists already. Choose another file with --out, or overwrite it with --force."
             )
-        from ..problem_file import draft_problem, read_table
+        from ..files.drafting import draft_problem
+        from ..files.tables import read_table
 
         text = draft_problem(read_table(data), label, data.name)
-        with draft_of(target) as draft:
+        with atomic_write(target) as draft:
             draft.write_text(text, encoding="utf-8")
     edits = sum("EDIT" in line for line in text.splitlines()) - 1
     screen.say(f"Drafted {target}: {edits} lines are marked EDIT.")

@@ -1,4 +1,4 @@
-"""Arguments that several commands share."""
+"""Arguments and options that several commands share."""
 
 from __future__ import annotations
 
@@ -31,37 +31,47 @@ ClassifierSpec = Annotated[
     str | None,
     typer.Option(
         "--classifier",
-        help="What predicts when the agent stops: a saved classifier (.afape), module:object, or forest, logistic or boosting, "
-        "which are trained on held-out rows. Default: forest.",
+        help="Predicts the label when the agent stops: a saved classifier (.afape), module:object, or forest, logistic or "
+        "boosting, which are trained on held-out rows. Default: forest.",
         show_default=False,
     ),
 ]
 TrainShare = Annotated[
     float,
     typer.Option(
-        "--train-share", min=0.05, max=0.95, help="Share of the rows that train the classifier, if none is given."
+        "--train-share", min=0.05, max=0.95, help="Share of the rows that train the classifier, unless one is given."
     ),
 ]
 Estimators = Annotated[
     str | None,
     typer.Option(
         "--estimators",
-        help="Names, separated by commas, or 'all', which adds mi (and eff-semi on large data).",
+        help="Names, separated by commas, or 'all'. The default leaves out slow ones: multiple imputation and, on large data, "
+        "the efficient estimator.",
         show_default=False,
     ),
 ]
 Report = Annotated[
-    Path | None, typer.Option("--report", "-r", help="Write a page that stands alone, .html.", show_default=False)
+    Path | None,
+    typer.Option("--report", "-r", help="Write an HTML report, one file that needs no others.", show_default=False),
 ]
-AsJson = Annotated[bool, typer.Option("--json", help="Print JSON, for machines.")]
-Seed = Annotated[int, typer.Option("--seed", min=0, help="Seed of splits, folds and everything drawn.")]
-Jobs = Annotated[int, typer.Option("--jobs", "-j", min=1, help="Processes.")]
-Bootstrap = Annotated[int, typer.Option("--bootstrap", min=0, help="Replicates of the refitting bootstrap.")]
-Confidence = Annotated[float, typer.Option("--confidence", min=0.5, max=0.9999, help="Level of the intervals.")]
+AsJson = Annotated[bool, typer.Option("--json", help="Print JSON in place of text.")]
+Seed = Annotated[int, typer.Option("--seed", min=0, help="Seed of splits, folds and random draws.")]
+Jobs = Annotated[int, typer.Option("--jobs", "-j", min=1, help="Number of processes.")]
+Bootstrap = Annotated[int, typer.Option("--bootstrap", min=0, help="Number of replicates of the refitting bootstrap.")]
+Confidence = Annotated[
+    float, typer.Option("--confidence", min=0.5, max=0.9999, help="Confidence level of the intervals.")
+]
 Sensitivity = Annotated[
-    bool, typer.Option("--sensitivity/--no-sensitivity", help="Ask how strong an unmeasured reason would have to be.")
+    bool,
+    typer.Option(
+        "--sensitivity/--no-sensitivity",
+        help="Report how strong an unmeasured reason would have to be to change the conclusions.",
+    ),
 ]
 AllowPickle = Annotated[
     bool,
-    typer.Option("--allow-pickle", help="Load pickled agents too. A pickle can run any code: only if you trust it."),
+    typer.Option(
+        "--allow-pickle", help="Also load pickles. A pickle can run any code: use it only for files that you trust."
+    ),
 ]

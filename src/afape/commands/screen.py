@@ -1,4 +1,4 @@
-"""What a command shows: results on standard output, everything else on standard error."""
+"""Output of a command: results on standard output, everything else on standard error."""
 
 from __future__ import annotations
 
@@ -28,20 +28,20 @@ __all__ = ["BAD_INPUT", "DOUBTFUL", "INTERRUPTED", "Screen", "UserError", "check
 
 DOUBTFUL, BAD_INPUT, INTERRUPTED = 1, 2, 130
 
-Tell = Callable[[str, int, int], None]
+Tell = Callable[[str, int, int], None]  # step, done, total; total 0 if it is unknown
 
 
 class UserError(ValueError):
-    """Something that the user has to mend; printed without a traceback."""
+    """A mistake of the user, printed without a traceback."""
 
 
 class Screen:
-    """One run of a command.
+    """Output of one run of a command.
 
     Parameters
     ----------
     as_json : bool
-        Print JSON alone on standard output.
+        True if standard output gets JSON and no text.
     """
 
     def __init__(self, as_json: bool = False) -> None:
@@ -51,29 +51,29 @@ class Screen:
         self.warnings: list[str] = []
 
     def say(self, text: str = "", style: str | None = None) -> None:
-        """A line of the result, for people."""
+        """Print a line of text."""
         if not self.as_json:
             self.out.print(text, style=style, markup=False)
 
     def show(self, renderable: Any) -> None:
-        """A table or text with styles, for people."""
+        """Print a table or text with styles."""
         if not self.as_json:
             self.out.print(renderable)
 
     def note(self, text: str) -> None:
-        """Something beside the result."""
+        """Print a line on standard error."""
         self.err.print(text, markup=False)
 
     def json(self, content: dict[str, Any]) -> None:
-        """The result, for machines."""
+        """Print the result as JSON, if that was asked for."""
         if self.as_json:
-            from ..plain import plain_value
+            from ..files.writing import plain_value
 
             sys.stdout.write(json.dumps(content, indent=1, default=plain_value, allow_nan=False) + "\n")
 
     @contextmanager
-    def work(self) -> Iterator[Tell]:
-        """Run with a progress bar; errors of input and Ctrl-C end the command with a line and a code of its own."""
+    def work(self, interrupted: str = "Interrupted; nothing was written.") -> Iterator[Tell]:
+        """Show a progress bar; end the command with one line and an exit code on bad input and on Ctrl-C."""
         columns = (
             SpinnerColumn(),
             TextColumn("{task.description}"),
@@ -84,31 +84,28 @@ class Screen:
             TimeRemainingColumn(),
         )
         bar = Progress(*columns, console=self.err, transient=True, disable=not self.err.is_terminal)
-        with self._answering(), warnings.catch_warnings(record=True) as caught:
+        with self._exit_codes(interrupted), warnings.catch_warnings(record=True) as caught:
             warnings.simplefilter("always")
             with bar:
                 task = bar.add_task("loading", total=None)
 
-                def tell(what: str, done: int, todo: int) -> None:
-                    bar.update(task, description=what, completed=done, total=todo if todo > 0 else None)
+                def tell(step: str, done: int, total: int) -> None:
+                    bar.update(task, description=step, completed=done, total=total if total > 0 else None)
 
                 yield tell
-            self._keep(caught)
+            from ..warnings import AfapeWarning
+
+            messages = [str(w.message) for w in caught if issubclass(w.category, AfapeWarning)]
+            self.warnings = list(dict.fromkeys(messages))
         for text in self.warnings:
             self.note(f"Warning: {text}")
 
-    def _keep(self, caught: list[warnings.WarningMessage]) -> None:
-        from ..notices import AfapeWarning
-
-        told = [str(w.message) for w in caught if issubclass(w.category, AfapeWarning)]
-        self.warnings = list(dict.fromkeys(told))
-
     @contextmanager
-    def _answering(self) -> Iterator[None]:
+    def _exit_codes(self, interrupted: str) -> Iterator[None]:
         try:
             yield
         except KeyboardInterrupt:
-            self.note("Interrupted; nothing was written.")
+            self.note(interrupted)
             raise typer.Exit(INTERRUPTED) from None
         except (ValueError, TypeError, OSError, RuntimeError, ModuleNotFoundError, KeyError) as error:
             if os.environ.get("AFAPE_TRACEBACK"):
@@ -120,7 +117,7 @@ class Screen:
 
 
 def _users_line(error: BaseException) -> str:
-    """Where in the user's own code an error was raised, if it was."""
+    """Return the line of the user's own code that raised an error, or nothing if our code did."""
     package = str(Path(__file__).parents[1])
     trace, found = error.__traceback__, ""
     while trace is not None:
@@ -132,7 +129,7 @@ def _users_line(error: BaseException) -> str:
 
 
 def check_writable(path: Path | None, ending: str | None = None, option: str = "--report") -> None:
-    """Refuse an output path before the work, not after it."""
+    """Refuse an output path that cannot be written, before the work."""
     if path is None:
         return
     folder = path.absolute().parent

@@ -1,39 +1,36 @@
-"""afape train: an agent that learns from the records, with the classifier that it stops with."""
+"""``afape train``: train an agent and its classifier on the records."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from ..files import draft_of
+from ..files.writing import atomic_write
 from . import options
 from .screen import Screen, UserError, check_writable
 
 if TYPE_CHECKING:
-    from ..data import Retrospective
+    from ..classifiers import Classifier
+    from ..data.retrospective import Retrospective
 
-__all__ = ["AGENTS", "register"]
+__all__ = ["train"]
 
-AGENTS = {
-    "tree": "CostSensitiveTree",
-    "naive-bayes": "CostSensitiveNaiveBayes",
-    "clusters": "ClusterAgent",
-    "greedy": "ValueOfInformation",
-    "fitted-q": "FittedQ",
-    "dqn": "DQN",
-    "cwcf": "CwCF",
+_AGENTS: dict[str, Callable[[Any, int], Any]] = {  # functions of the module `agents` and a seed
+    "tree": lambda agents, seed: agents.CostSensitiveTree(),
+    "naive-bayes": lambda agents, seed: agents.CostSensitiveNaiveBayes(random_state=seed),
+    "clusters": lambda agents, seed: agents.ClusterAgent(random_state=seed),
+    "greedy": lambda agents, seed: agents.ValueOfInformation(random_state=seed),
+    "fitted-q": lambda agents, seed: agents.FittedQ(random_state=seed),
+    "dqn": lambda agents, seed: agents.DQN(random_state=seed),
+    "cwcf": lambda agents, seed: agents.CwCF(random_state=seed),
 }
 
 
-def register(app: typer.Typer) -> None:
-    """Add the command."""
-    app.command(name="train")(train)
-
-
 def train(
-    agent: Annotated[str, typer.Argument(help=f"One of {', '.join(AGENTS)}.", show_default=False)],
+    agent: Annotated[str, typer.Argument(help=f"One of {', '.join(_AGENTS)}.", show_default=False)],
     data: options.Data,
     problem: options.ProblemPath,
     out: Annotated[
@@ -44,71 +41,63 @@ def train(
     as_json: options.AsJson = False,
     allow_pickle: options.AllowPickle = False,
 ) -> None:
-    """Train an agent on a part of the records, and keep the rest to judge it on.
+    """Train an agent on some of the rows, and keep the other rows to evaluate it on.
 
-    Writes three files: the agent, the classifier that it stops with (not if one is given), and the rows that neither has
-    seen. 30 % of the rows train the classifier, 30 % the agent, 40 % are kept.
+    Writes three files: the agent, its classifier (unless one is given), and the rows that neither was trained on. 30 % of the
+    rows train the classifier, 30 % train the agent, 40 % are kept.
 
     Example: afape train tree records.csv --problem records.toml
     """
     screen = Screen(as_json)
     path = out or Path(f"{agent}.afape")
-    judge, rest = path.with_suffix(".classifier.afape"), path.with_suffix(f".rest{data.suffix.lower()}")
+    classifier_path, rest = path.with_suffix(".classifier.afape"), path.with_suffix(f".rest{data.suffix.lower()}")
     with screen.work() as tell:
         tell("reading the table", 0, 0)
-        _check(agent, path, judge, rest)
-        from ..storage import save
-        from .records import read_files
-        from .specs import TRAINED, classifier_from
+        _check(agent, path, classifier_path, rest)
+        from .. import agents
+        from ..files.saved import save
+        from .classifiers import TRAINED, existing_classifier, untrained
+        from .inputs import read_files
 
-        said, frame = read_files(data, problem)
-        records = said.records(frame)
-        kind = classifier or TRAINED[0]
+        problem_file, frame = read_files(data, problem)
+        records = problem_file.records(frame)
+        kind = classifier or next(iter(TRAINED))
         for_classifier, for_agent, kept = records.split([0.3, 0.3, 0.4], random_state=seed)
         tell("training the classifier", 0, 0)
+        model: Classifier
         if kind in TRAINED:
-            from .records import untrained
-
             model = untrained(kind, seed).fit(for_classifier)
-            save(model, judge, records.problem)
+            save(model, classifier_path, records.problem)
         else:
-            model, judge = classifier_from(kind, records, allow_pickle), Path(kind)
+            model, classifier_path = existing_classifier(kind, records, allow_pickle), Path(kind)
         tell(f"training {agent}", 0, 0)
-        learned = _agent(agent, seed).fit(for_agent, model)
-        save(learned, path, records.problem)
+        trained = _AGENTS[agent](agents, seed).fit(for_agent, model)
+        save(trained, path, records.problem)
         _write_rows(frame, kept, rest)
-    files = {"agent": str(path), "classifier": str(judge), "rest": str(rest)}
-    screen.say(f"Trained {AGENTS[agent]} on {len(for_agent):,} rows: {path}")
-    screen.say(f"Its classifier: {judge}. Rows that neither has seen ({len(kept):,}): {rest}")
-    words = f"--problem {problem} --policy {path} --classifier {judge} --report {path.stem}.html"
+    files = {"agent": str(path), "classifier": str(classifier_path), "rest": str(rest)}
+    kind = type(trained).__name__
+    screen.say(f"Trained {kind} on {len(for_agent):,} rows: {path}")
+    screen.say(f"Classifier: {classifier_path}. Rows that neither was trained on ({len(kept):,}): {rest}")
+    words = f"--problem {problem} --policy {path} --classifier {classifier_path} --report {path.stem}.html"
     screen.say(f"Next: afape evaluate {rest} {words}")
-    screen.json({"command": "train", "agent": AGENTS[agent], "files": files, "rows": len(for_agent), "rest": len(kept)})
+    screen.json({"command": "train", "agent": kind, "files": files, "rows": len(for_agent), "rest": len(kept)})
 
 
-def _check(agent: str, path: Path, judge: Path, rest: Path) -> None:
-    if agent not in AGENTS:
-        from ..problem_file.refusal import nearest
+def _check(agent: str, path: Path, classifier_path: Path, rest: Path) -> None:
+    """Refuse unknown agents, and files that cannot be written."""
+    if agent not in _AGENTS:
+        from ..files.errors import nearest
 
-        raise UserError(f"AGENT must be one of {', '.join(AGENTS)}, but is {agent!r}. {nearest(agent, AGENTS)}")
+        raise UserError(f"AGENT must be one of {', '.join(_AGENTS)}, but is {agent!r}. {nearest(agent, _AGENTS)}")
     check_writable(path, ".afape", "--out")
-    for file in (judge, rest):
+    for file in (classifier_path, rest):
         check_writable(file, option="--out")
 
 
-def _agent(name: str, seed: int) -> Any:
-    """The agent, untrained, with a seed where it takes one."""
-    import inspect
-
-    from .. import agents
-
-    kind = getattr(agents, AGENTS[name])
-    return kind(random_state=seed) if "random_state" in inspect.signature(kind).parameters else kind()
-
-
 def _write_rows(frame: Any, kept: Retrospective, path: Path) -> None:
-    """The rows that were kept, in the format of the data; they appear whole or not at all."""
+    """Write the kept rows in the format of the data."""
     rows = frame.iloc[kept.positions]
-    with draft_of(path) as draft:
+    with atomic_write(path) as draft:
         if path.suffix in (".parquet", ".pq"):
             rows.to_parquet(draft, index=False)
         else:

@@ -1,4 +1,4 @@
-"""The decision problem and the records, validated once."""
+"""The decision problem and the records, checked once."""
 
 from .merging import merge_columns
 from .problem import Problem

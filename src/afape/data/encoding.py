@@ -1,4 +1,4 @@
-"""One column of any table, as numbers: what it holds, and where it was recorded."""
+"""Encodes one column of a table as numbers."""
 
 from __future__ import annotations
 
@@ -10,28 +10,28 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from ..arrays import Bools, Floats, Ints
-from ..notices import BlankTextWarning, warn
+from .._arrays import Bools, Floats, Ints
+from ..warnings import BlankTextWarning, warn
 
 __all__ = ["EncodedColumn", "encode_column", "encode_labels", "plain_values"]
 
 
 class EncodedColumn(NamedTuple):
-    """Columns of numbers that stand for one column of the table."""
+    """Columns of numbers that encode one column of the table."""
 
     names: tuple[str, ...]
-    block: Floats  # (n, len(names)), NaN where not recorded
-    present: Bools  # (n,)
+    block: Floats  # (n, len(names)), NaN where blank
+    present: Bools  # (n,) True where not blank
 
 
 _UNSET = object()
-_BLANKS = {"", "nan", "na", "n/a", "#n/a", "null", "?", "."}  # in small letters
+_BLANKS = {"", "nan", "na", "n/a", "#n/a", "null", "?", "."}  # in lower case
 
 
 def plain_values(series: nw.Series[Any]) -> NDArray[Any]:
-    """Float array for numbers (NaN = blank), object array with None for anything else."""
+    """Return a float array for numbers (NaN = blank), or an object array (None = blank), shape (n,)."""
     dtype = series.dtype
-    if series.is_null().all():  # polars and pyarrow have a type for columns without any value
+    if series.is_null().all():  # polars and pyarrow have a separate type for columns without values
         return np.full(len(series), np.nan)
     if dtype.is_integer() and not series.is_null().any():
         return np.asarray(series.to_numpy()).astype(float)
@@ -60,9 +60,9 @@ def plain_values(series: nw.Series[Any]) -> NDArray[Any]:
 
 
 def encode_column(series: nw.Series[Any], categories: Sequence[Any] | object | None = _UNSET) -> EncodedColumn:
-    """Encode one column: numbers as they are, booleans as 0/1, everything else one-hot.
+    """Encode one column: numbers stay numbers, booleans become 0/1, everything else is one-hot encoded.
 
-    A level of column ``race`` becomes the column ``race=White``. Blanks are NaN in every resulting column.
+    A level of column ``race`` becomes the column ``race=White``. Blanks are NaN in all encoded columns.
     """
     name = series.name
     values = plain_values(series)
@@ -95,36 +95,36 @@ def _is_number(text: str) -> bool:
 
 
 def _odd_words(values: NDArray[Any]) -> str:
-    """Texts among numbers, each with its count."""
+    """List the texts among numbers, with their counts."""
     texts, count = np.unique([v for v in values if isinstance(v, str) and not _is_number(v)], return_counts=True)
-    told = ", ".join(
+    listed = ", ".join(
         f"{t!r} ({c})" for t, c in sorted(zip(texts.tolist(), count.tolist(), strict=True), key=lambda p: -p[1])[:5]
     )
-    return f"; the texts are {told}" if told else ""
+    return f"; the texts are {listed}" if listed else ""
 
 
 def _check_text(name: str, values: NDArray[Any]) -> None:
-    """Refuse numbers that came as text because of a few entries, and tell of texts that look like blanks."""
+    """Raise an error if most texts are numbers; warn about texts that look like blanks."""
     texts, count = np.unique(values.astype(str), return_counts=True)
     numbers = np.array([_is_number(t) for t in texts], dtype=bool)
     if numbers.any() and not numbers.all() and 2 * count[numbers].sum() > count.sum():
         raise ValueError(
-            f"Column {name!r} came as text, but {int(count[numbers].sum())} of its {int(count.sum())} entries are numbers"
-            f"{_odd_words(values)}. Make them numbers, with NaN where nothing was recorded; if a blank means something, "
-            f"say so with 'blank_means' of the Problem, and if the column is a category, with categories={{{name!r}: None}}."
+            f"Column {name!r} is text, but {int(count[numbers].sum())} of its {int(count.sum())} entries are numbers"
+            f"{_odd_words(values)}. Make them numbers, with NaN if nothing was recorded. If a blank has a meaning, declare it "
+            f"in 'blank_means' of the Problem; if the column is a category, pass categories={{{name!r}: None}}."
         )
     blank = np.array([t.strip().lower() in _BLANKS for t in texts], dtype=bool)
     if blank.any():
-        told = ", ".join(f"{t!r} in {c}" for t, c in zip(texts[blank].tolist(), count[blank].tolist(), strict=True))
+        listed = ", ".join(f"{t!r} in {c}" for t, c in zip(texts[blank].tolist(), count[blank].tolist(), strict=True))
         warn(
-            f"Column {name!r} holds {told} rows, taken as levels like others. If they mean that nothing was recorded, make "
-            f"them null; if they are levels, list them in 'categories' of the Problem.",
+            f"Column {name!r} has the text {listed} rows, which counts as a level. If it means that nothing was recorded, make "
+            f"it null; if it is a level, list it in 'categories' of the Problem.",
             BlankTextWarning,
         )
 
 
 def declared_levels(series: nw.Series[Any]) -> list[str] | None:
-    """Levels that the table itself declares, in order; None where it only lists what it met."""
+    """Return the levels that the table declares, in order; None if it declares none."""
     native = series.to_native()
     declared = series.dtype == nw.Enum or (series.dtype == nw.Categorical and isinstance(native, pd.Series))
     return [str(level) for level in series.cat.get_categories().to_list()] if declared else None
@@ -160,14 +160,14 @@ def _one_hot(name: str, values: NDArray[Any], present: Bools, levels: Sequence[A
 
 
 def encode_labels(series: nw.Series[Any], classes: Sequence[Any] | None) -> tuple[Ints, NDArray[Any], Bools]:
-    """Codes (-1 where blank), the classes they stand for, and which rows have a label."""
+    """Return label codes (n,), -1 where blank; the classes (K,); and True for rows with a label, (n,)."""
     dtype = series.dtype
     values: NDArray[Any]
     ordered = _ordered_levels(series)
     if dtype.is_integer() and series.is_null().any():
         values = np.array(series.to_list(), dtype=object)
     elif dtype.is_integer():
-        values = np.asarray(series.to_numpy())  # keep integers integers, so that classes read as the user wrote
+        values = np.asarray(series.to_numpy())  # keep integers, so that classes look as the user wrote them
     elif dtype == nw.Categorical and not series.is_null().all():
         values = np.array(series.to_list(), dtype=object)
     else:
@@ -193,7 +193,7 @@ def encode_labels(series: nw.Series[Any], classes: Sequence[Any] | None) -> tupl
 
 
 def _ordered_levels(series: nw.Series[Any]) -> list[Any] | None:
-    """Levels of an ordered category, in their order; None where no order is declared."""
+    """Return the levels of an ordered category, in their order; None if no order is declared."""
     native = series.to_native()
     if series.dtype == nw.Enum:
         return list(series.cat.get_categories().to_list())
@@ -203,7 +203,7 @@ def _ordered_levels(series: nw.Series[Any]) -> list[Any] | None:
 
 
 def _check_labels(name: str, values: NDArray[Any], classes: Sequence[Any] | None) -> None:
-    """Refuse labels that read alike but are not, and blank texts that were not declared."""
+    """Raise an error for labels that differ only in type, and for texts that look like blanks but are not declared."""
     if values.dtype != object:
         return
     by_text: dict[str, set[Any]] = {}

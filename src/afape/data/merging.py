@@ -1,4 +1,4 @@
-"""Several columns of a table that hold one and the same measurement, made one."""
+"""merge_columns(): combine columns of a table that hold the same measurement."""
 
 from __future__ import annotations
 
@@ -6,6 +6,8 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 import narwhals.stable.v1 as nw
+
+from .._arguments import check_choice
 
 __all__ = ["merge_columns"]
 
@@ -18,16 +20,16 @@ def merge_columns(frame: Any, columns: Mapping[str, Sequence[str]], how: str = "
     Parameters
     ----------
     frame : pandas, polars or pyarrow table
-        Records; left as it is.
-    columns : mapping from the new column to those that it is made of
-        In order of preference.
+        Records; not changed.
+    columns : mapping from new column to a list of old columns
+        Old columns in order of preference.
     how : {"first", "min", "max", "mean"}
-        Of the values that a row has: the first one, or their minimum, maximum or mean.
+        How to combine the values of a row: the first one that is present, or their minimum, maximum or mean.
 
     Returns
     -------
-    table of the same kind
-        With the new columns in place of those that they are made of.
+    table of the same type
+        With the new columns instead of the old ones.
 
     Examples
     --------
@@ -38,8 +40,7 @@ def merge_columns(frame: Any, columns: Mapping[str, Sequence[str]], how: str = "
     0     0     118.0
     1     1      95.0
     """
-    if how not in _HOW:
-        raise ValueError(f"'how' must be one of {list(_HOW)}, but is {how!r}.")
+    check_choice("how", how, _HOW)
     if not isinstance(columns, Mapping) or not columns:
         raise TypeError(f"'columns' must be a mapping from new columns to lists of columns, but is {columns!r}.")
     try:
@@ -52,14 +53,17 @@ def merge_columns(frame: Any, columns: Mapping[str, Sequence[str]], how: str = "
     merged = [name for names in listed.values() for name in names]
     for name in merged:
         if name not in table.columns:
-            raise ValueError(f"'columns' must name columns of the table, but {name!r} is none: {table.columns[:20]}.")
+            raise ValueError(
+                f"'columns' must name columns of the table, but {name!r} is not a column of it. Its columns are "
+                f"{table.columns[:20]}."
+            )
     if len(set(merged)) < len(merged) or not all(listed.values()):
         raise ValueError(
-            f"'columns' must name each column once, and at least one for each new one, but is {columns!r}."
+            f"'columns' must name each old column once, and at least one for each new column, but is {columns!r}."
         )
     taken = [new for new in listed if new in table.columns and new not in merged]
     if taken:
-        raise ValueError(f"'columns' must give new columns new names, but {taken[0]!r} is a column already.")
+        raise ValueError(f"'columns' must give new columns new names, but the table already has {taken[0]!r}.")
     added = [_merged(names, how).alias(new) for new, names in listed.items()]
     kept = [name for name in table.columns if name not in merged]
     return table.select(*(nw.col(name) for name in kept), *added).to_native()

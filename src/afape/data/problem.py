@@ -1,4 +1,4 @@
-"""The decision problem: groups of columns, their prices, the label and what a wrong label costs."""
+"""The decision problem: groups of columns, their prices, the label and the cost of a wrong label."""
 
 from __future__ import annotations
 
@@ -11,15 +11,15 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from ..arguments import positions_of
-from ..arrays import Bools, Floats, Ints
+from .._arguments import positions_of
+from .._arrays import Bools, Floats, Ints
 
 __all__ = ["Problem"]
 
 
 @dataclass(frozen=True, eq=False)
 class Problem:
-    """What can be acquired, at which price, and what a wrong prediction costs.
+    """Groups that can be acquired, their prices, and the cost of a wrong prediction.
 
     Parameters
     ----------
@@ -36,9 +36,9 @@ class Problem:
         All labels, in the order of their codes. Default: the sorted labels found in the data.
     categories : mapping from column to its levels, optional
         Levels of a categorical column, in order; ``None`` for the sorted levels found in the data. Numeric
-        columns named here are treated as categorical. Text columns are categorical anyway.
+        columns named here are treated as categorical. Text columns are always categorical.
     blank_means : mapping from column to value, optional
-        Columns in which a blank *means* something, such as ``{"MechVent": 0}``: filled with that value, and
+        Columns in which a blank has a meaning, such as ``{"MechVent": 0}``. Blanks are replaced by this value and count as
         recorded.
 
     Attributes
@@ -52,7 +52,7 @@ class Problem:
     prices : ndarray of shape (G,)
         Price of each group, 0 for free ones.
     free : ndarray of bool, shape (G,)
-        Which groups are revealed before the first decision.
+        True for groups that are revealed before the first decision.
 
     Examples
     --------
@@ -73,7 +73,7 @@ class Problem:
     group_names: tuple[str, ...] = field(init=False, repr=False)
     feature_columns: tuple[str, ...] = field(init=False, repr=False)
     n_groups: int = field(init=False, repr=False)
-    cost_labels: tuple[Any, ...] | None = field(init=False, repr=False)  # of rows and columns of the cost matrix
+    cost_labels: tuple[Any, ...] | None = field(init=False, repr=False)  # labels of the cost matrix, if it has labels
     prices: Floats = field(init=False, repr=False)
     free: Bools = field(init=False, repr=False)
 
@@ -92,7 +92,7 @@ class Problem:
         for argument in ("categories", "blank_means"):
             if not isinstance(getattr(self, argument), Mapping):
                 given = type(getattr(self, argument)).__name__
-                raise TypeError(f"{argument!r} must be a mapping from columns to what they hold, but is a {given}.")
+                raise TypeError(f"{argument!r} must be a mapping from column names, but is a {given}.")
             object.__setattr__(self, argument, {column_name(c): v for c, v in getattr(self, argument).items()})
             unknown = [c for c in getattr(self, argument) if c not in self.feature_columns]
             if unknown:
@@ -112,11 +112,11 @@ class Problem:
             self.cost_matrix(len(self.classes), self.classes)
 
     def group_index(self, names: Sequence[str], argument: str) -> Ints:
-        """Positions of the named groups; ``argument`` is the one that an error names."""
+        """Return the positions of the named groups; an error message names ``argument``."""
         return positions_of(names, self.group_names, argument)
 
     def cost_matrix(self, n_classes: int, classes: Sequence[Any] | None = None) -> Floats:
-        """Misclassification cost indexed ``[true, predicted]``, in the order of ``classes`` where it is labelled."""
+        """Misclassification cost (K, K) indexed ``[true, predicted]``; a labelled matrix is put in the order of ``classes``."""
         cost = np.asarray(self.misclassification_cost, dtype=float)
         if cost.ndim == 0:
             return float(cost) * (1.0 - np.eye(n_classes))
@@ -132,15 +132,15 @@ class Problem:
         return np.asarray(cost[np.ix_(place, place)])
 
     def __repr__(self) -> str:
-        parts = [
+        groups = [
             f"{name} (free)" if free else f"{name} ({price:g})"
             for name, free, price in zip(self.group_names, self.free, self.prices, strict=True)
         ]
-        return f"Problem({', '.join(parts)}; label {self.label!r})"
+        return f"Problem({', '.join(groups)}; label {self.label!r})"
 
 
 def column_name(name: Any) -> Any:
-    """The name as text where it is a whole number, as pandas numbers columns; anything else as it is."""
+    """Return a whole number as text, because pandas numbers unnamed columns; return other names unchanged."""
     return str(name) if isinstance(name, Integral) and not isinstance(name, bool) else name
 
 
@@ -154,7 +154,7 @@ def _checked_groups(groups: Mapping[str, Sequence[str]]) -> dict[str, tuple[str,
             raise TypeError(f"'groups' must give each group a list of columns, but {name!r} has {columns!r}.")
         if isinstance(columns, set | frozenset):
             raise TypeError(
-                f"'groups' must list columns in order, but {name!r} has the set {columns!r}, which has none."
+                f"'groups' must list columns in order, but {name!r} has the set {columns!r}, which has no order."
             )
         columns = (columns,) if isinstance(columns, str) else tuple(column_name(c) for c in columns)
         if not columns:
@@ -163,7 +163,7 @@ def _checked_groups(groups: Mapping[str, Sequence[str]]) -> dict[str, tuple[str,
             if column in owner:
                 raise ValueError(
                     f"'groups' must name each column once, but {column!r} is in {owner[column]!r} and again in "
-                    f"{name!r}. Columns measured together belong into one group."
+                    f"{name!r}. Put columns that are measured together in one group."
                 )
             owner[column] = name
         checked[name] = columns
@@ -175,7 +175,7 @@ def _checked_costs(costs: Mapping[str, float], groups: Mapping[str, Sequence[str
         raise TypeError(f"'costs' must be a mapping from group name to price, not {type(costs).__name__}.")
     for name, price in costs.items():
         if name not in groups:
-            raise ValueError(f"'costs' must name groups, but {name!r} is none. The groups are {list(groups)}.")
+            raise ValueError(f"'costs' must name groups, but {name!r} is not a group. The groups are {list(groups)}.")
         number = isinstance(price, Real | Decimal) and not isinstance(price, bool | np.bool_)
         if not number or not np.isfinite(float(price)) or price < 0:
             raise ValueError(
@@ -188,7 +188,7 @@ def _checked_costs(costs: Mapping[str, float], groups: Mapping[str, Sequence[str
 def _checked_cost(cost: ArrayLike) -> Floats:
     try:
         kind = np.asarray(cost).dtype.kind
-        array = np.array(cost, dtype=float)  # a copy: the user's array stays the user's
+        array = np.array(cost, dtype=float)  # a copy: the user may change the original
         if kind not in "iufO":
             raise TypeError
     except (TypeError, ValueError, OverflowError) as error:
@@ -217,12 +217,12 @@ def _checked_levels(column: str, levels: Any) -> list[Any] | None:
 
 
 def _cost_labels(cost: Any) -> tuple[Any, ...] | None:
-    """Labels of a cost matrix that has some; its rows and columns must name the same ones."""
+    """Return the labels of a labelled cost matrix, None without labels; rows and columns must have equal labels."""
     if not hasattr(cost, "index") or not hasattr(cost, "columns"):
         return None
     rows, columns = list(cost.index), list(cost.columns)
     if rows == columns == list(range(len(rows))):
-        return None  # never named
+        return None  # the default numbers of pandas are not labels
     if rows != columns:
         raise ValueError(
             "'misclassification_cost' must have the same labels, in the same order, as index (true) and as columns "
@@ -232,12 +232,12 @@ def _cost_labels(cost: Any) -> tuple[Any, ...] | None:
 
 
 def _places(classes: list[Any], labels: list[Any]) -> list[int]:
-    """Where each class stands in a labelled cost matrix."""
+    """Return the position of each class in a labelled cost matrix."""
     by_text = [str(label) for label in labels]
     if len(set(by_text)) < len(by_text) or {str(c) for c in classes} != set(by_text):
         raise ValueError(
-            f"'misclassification_cost' must be labelled by the classes {classes}, but is labelled {labels}. Name rows and "
-            "columns as the label column does, or pass a plain array in the order of the classes."
+            f"'misclassification_cost' must be labelled by the classes {classes}, but is labelled {labels}. Use the labels of "
+            "the label column for rows and columns, or pass an array in the order of the classes."
         )
     return [by_text.index(str(c)) for c in classes]
 

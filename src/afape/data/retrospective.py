@@ -1,10 +1,11 @@
-"""Retrospective records, validated once: everything behind this file works on plain arrays."""
+"""Retrospective records: checked once here, then used as arrays everywhere."""
 
 from __future__ import annotations
 
 import hashlib
 import uuid
 from collections.abc import Iterable, Sequence
+from copy import copy
 from typing import Any
 
 import narwhals.stable.v1 as nw
@@ -12,36 +13,36 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from ..arguments import check_seed
-from ..arrays import Bools, Floats, Ints, every, units_of
-from ..notices import PartialGroupWarning, warn
+from .._arguments import check_seed
+from .._arrays import Bools, Floats, Ints, every, units_of
+from ..warnings import PartialGroupWarning, warn
 from .encoding import declared_levels, encode_column, encode_labels, plain_values
 from .problem import Problem, column_name
 
-__all__ = ["Retrospective"]
+__all__ = ["Retrospective", "check_records"]
 
 
 class Retrospective:
-    """Records of what was measured, by someone else's habits.
+    """Records with gaps.
 
     Parameters
     ----------
     frame : pandas, polars or pyarrow table
         One row per case; null or NaN means never recorded.
     problem : Problem
-        Which columns belong together, what they cost, which column is the label.
+        Groups of columns, their prices and the label column.
     cluster : str, optional
-        Column that says which rows belong together (one patient); standard errors, folds and splits keep
-        them together.
+        Column that identifies rows that belong together, such as rows of one patient. Standard errors, folds and splits
+        keep them together.
     missing_labels : {"raise", "drop"}
         What to do with rows without a label.
 
     Attributes
     ----------
     values : ndarray of shape (n, d)
-        Recorded values, categorical columns one-hot encoded; NaN where the group is not recorded.
+        Recorded values, with categorical columns one-hot encoded; NaN if the group is not recorded.
     recorded : ndarray of bool, shape (n, G)
-        Which groups are recorded, all columns present.
+        True if the group is recorded: all its columns are present.
     labels : ndarray of int, shape (n,)
         Codes into ``classes``.
     classes : ndarray
@@ -53,11 +54,12 @@ class Retrospective:
     column_group : ndarray of int, shape (d,)
         The group of each column.
     source_column : ndarray of int, shape (d,)
-        Which of ``problem.feature_columns`` each column encodes; the levels of a category share one.
+        Position in ``problem.feature_columns`` of the column that each column encodes; all levels of a category have the
+        same one.
     cluster : ndarray of int, shape (n,), or None
-        Which rows belong together.
-    partial : dict
-        Rows that record a group only in part, by group; they count as not recorded.
+        Cluster of each row.
+    partial : dict from group to int
+        Number of rows that record only some columns of the group; they count as not recorded.
 
     Examples
     --------
@@ -96,7 +98,7 @@ class Retrospective:
             if missing_labels == "raise":
                 raise ValueError(
                     f"The label column {problem.label!r} is blank in {int((~labelled).sum())} of {len(table)} rows. "
-                    "A cost needs a true label: fill them in, or leave these rows out with missing_labels='drop'."
+                    "A cost needs a true label: fill in the labels, or drop these rows with missing_labels='drop'."
                 )
             table = table.filter(labelled.tolist())
             labels, positions = labels[labelled], positions[labelled]
@@ -130,9 +132,9 @@ class Retrospective:
                 blocks.append(encoded.block)
                 present.append(encoded.present)
             whole = np.logical_and.reduce(present)
-            torn = int((np.logical_or.reduce(present) & ~whole).sum())
-            if torn:
-                self.partial[group] = torn
+            n_partial = int((np.logical_or.reduce(present) & ~whole).sum())
+            if n_partial:
+                self.partial[group] = n_partial
             recorded.append(whole)
         self.recorded = np.column_stack(recorded)
         self.columns, self.column_group = tuple(names), np.array(owners, dtype=np.intp)
@@ -140,9 +142,9 @@ class Retrospective:
         values = np.column_stack(blocks)
         self.values = np.where(self.recorded[:, self.column_group], values, np.nan)
         if self.partial:
-            told = ", ".join(f"{group!r} in {count}" for group, count in self.partial.items())
+            listed = ", ".join(f"{group!r} in {count}" for group, count in self.partial.items())
             warn(
-                f"Groups recorded only in part count as not recorded: {told} of {len(table)} rows. Split the "
+                f"Groups recorded only in part count as not recorded: {listed} of {len(table)} rows. Split the "
                 "group if its columns are measured separately, or declare 'blank_means' if a blank has a meaning.",
                 PartialGroupWarning,
             )
@@ -164,23 +166,22 @@ class Retrospective:
 
     @property
     def complete(self) -> Bools:
-        """Rows in which every group is recorded."""
+        """True for rows in which every group is recorded, shape (n,)."""
         return every(self.recorded)
 
     @property
     def identity(self) -> str:
-        """Which rows these are, so that only estimates on the same rows are compared."""
+        """Text that identifies these rows, so that only estimates on the same rows are compared."""
         return f"{self.source}:{hashlib.sha1(self.positions.tobytes()).hexdigest()}"
 
     @property
     def always_recorded(self) -> Bools:
-        """Groups that every row records."""
+        """True for groups that every row records, shape (G,)."""
         return np.asarray(self.recorded.all(axis=0))
 
     def take(self, rows: NDArray[Any]) -> Retrospective:
-        """Rows by position or mask, with the same encoding."""
-        new = object.__new__(Retrospective)
-        new.__dict__.update(self.__dict__)
+        """Return the rows at these positions, or where a mask is True, with the same encoding."""
+        new = copy(self)
         new.values, new.recorded, new.labels = self.values[rows], self.recorded[rows], self.labels[rows]
         new.positions = self.positions[rows]
         new.cluster = None if self.cluster is None else self.cluster[rows]
@@ -188,25 +189,29 @@ class Retrospective:
         return new
 
     def hide(self, keep: Bools) -> Retrospective:
-        """Forget the groups where ``keep`` of shape (n, G) is false."""
+        """Return the records without the groups for which ``keep``, shape (n, G), is False."""
         if np.shape(keep) != self.recorded.shape:
             raise ValueError(f"'keep' must have shape {self.recorded.shape}, rows by groups, but has {np.shape(keep)}.")
-        new = object.__new__(Retrospective)
-        new.__dict__.update(self.__dict__)
+        new = copy(self)
         new.recorded = self.recorded & np.asarray(keep, dtype=bool)
         new.values = np.where(new.recorded[:, self.column_group], self.values, np.nan)
         new._freeze()
         return new
 
     def split(self, shares: Sequence[float], random_state: int | None = 0) -> list[Retrospective]:
-        """Split at random into parts with these shares; rows of one cluster stay together.
+        """Split the rows at random into sets with these shares; rows of one cluster stay together.
 
         Parameters
         ----------
         shares : sequence of float
-            Positive, summing to 1.
+            Positive numbers that sum to 1.
         random_state : int or None
             Seed.
+
+        Returns
+        -------
+        list of Retrospective
+            One per share.
         """
         check_seed(random_state)
         shares = list(shares) if isinstance(shares, Iterable) and not isinstance(shares, str) else shares
@@ -221,16 +226,17 @@ class Retrospective:
         place = np.empty(n_units, dtype=np.intp)
         place[np.random.default_rng(random_state).permutation(n_units)] = np.arange(n_units)
         bounds = np.round(np.cumsum(sizes) * n_units).astype(int)
-        part = np.searchsorted(bounds, place[units], side="right").clip(max=len(sizes) - 1)
-        empty = [k for k in range(len(sizes)) if not (part == k).any()]
+        chosen = np.searchsorted(bounds, place[units], side="right").clip(max=len(sizes) - 1)
+        empty = [k for k in range(len(sizes)) if not (chosen == k).any()]
         if empty:
             raise ValueError(
-                f"'shares' {list(shares)} leave part {empty[0]} without a row of {n_units} rows or clusters."
+                f"'shares' must give every set a row, but {list(shares)} of {n_units} rows or clusters leave set {empty[0]} "
+                "empty."
             )
-        return [self.take(np.flatnonzero(part == k)) for k in range(len(sizes))]
+        return [self.take(np.flatnonzero(chosen == k)) for k in range(len(sizes))]
 
     def fingerprints(self) -> NDArray[np.uint64]:
-        """One hash per row over values and label, to recognise rows across separately built tables."""
+        """Hash of values and label of each row, shape (n,), to recognise rows in separately built tables."""
         canonical = np.where(np.isnan(self.values), np.nan, self.values + 0.0)  # one NaN, no negative zero
         bits = np.column_stack([canonical.view(np.uint64), self.labels.astype(np.uint64)])
         key = np.asarray(np.random.default_rng(0).integers(1, 2**63, size=bits.shape[1], dtype=np.uint64))
@@ -240,13 +246,18 @@ class Retrospective:
             return np.asarray(mixed.sum(axis=1, dtype=np.uint64))
 
 
+def check_records(data: Any, argument: str = "data") -> Retrospective:
+    """Return ``data``; raise an error if it is not a `Retrospective`."""
+    if not isinstance(data, Retrospective):
+        raise TypeError(f"{argument!r} must be an afape.Retrospective, not {type(data).__name__}.")
+    return data
+
+
 def _as_table(frame: Any, problem: Problem, cluster: str | None) -> nw.DataFrame[Any]:
     if not isinstance(problem, Problem):
         raise TypeError(f"'problem' must be an afape.Problem, not {type(problem).__name__}.")
     if isinstance(frame, pd.DataFrame) and any(column_name(c) is not c for c in frame.columns):
-        frame = frame.set_axis(
-            [column_name(c) for c in frame.columns], axis=1
-        )  # a new table; the user's stays as it is
+        frame = frame.set_axis([column_name(c) for c in frame.columns], axis=1)  # a copy
     lazy = hasattr(frame, "collect_schema") and not hasattr(frame, "height")
     names = [] if lazy else list(getattr(frame, "column_names", getattr(frame, "columns", [])))
     doubled = sorted({str(name) for name in names if names.count(name) > 1})
@@ -313,18 +324,18 @@ def _check_classes(labels: Ints, classes: NDArray[Any], problem: Problem) -> Non
 
 
 def _cluster_codes(series: nw.Series[Any]) -> Ints:
-    # Whole numbers stay whole: as floats, long identifiers would run into each other.
+    # Whole numbers stay whole: as floats, long identifiers could become equal.
     whole = series.dtype.is_integer() and not series.is_null().any()
     values = np.asarray(series.to_numpy()) if whole else np.array(series.to_list(), dtype=object)
     blank = int(pd.isna(values).sum())
     if blank:
         raise ValueError(
             f"The cluster column {series.name!r} is blank in {blank} of {len(values)} rows. Give every row a "
-            "cluster; a row that belongs to no other gets one of its own."
+            "cluster; a single row gets its own cluster."
         )
     if series.dtype.is_float() and (np.abs(values.astype(float)) >= 2.0**53).any():
         raise ValueError(
-            f"The cluster column {series.name!r} holds numbers of more than 15 digits as floats, so that different ones may "
+            f"The cluster column {series.name!r} holds numbers of more than 15 digits as floats, so different numbers may "
             "have become equal. Read the column as text."
         )
     return np.asarray(pd.factorize(values)[0], dtype=np.intp)

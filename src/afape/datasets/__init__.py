@@ -1,4 +1,4 @@
-"""Public tables for experiments: Heloc and Income, checked on loading."""
+"""Public tables for experiments: Heloc and Income, checked when they are loaded."""
 
 from .heloc import load_heloc
 from .income import load_income

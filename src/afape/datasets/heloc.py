@@ -6,7 +6,7 @@ import os
 
 import pandas as pd
 
-from ..arguments import check_choice
+from .._arguments import check_choice
 from .public import PublicTable, read_public
 
 __all__ = ["HELOC", "load_heloc"]
@@ -48,13 +48,13 @@ def load_heloc(
         The CSV file, or a folder with ``heloc.csv`` or ``heloc_dataset_v1.csv``. Default: the folder in the environment
         variable ``AFAPE_DATA``, else the copy in the package ``teacher-xai`` (extra ``paper``), else OpenML.
     codes : {"keep", "missing", "all-missing"}
-        The table marks with -7 that a condition is not met (no delinquency, no inquiry: the event never happened), with -8 that
-        there is no usable trade or inquiry, and with -9 that there is no record. "keep" leaves all three as numbers,
-        below every proper value, so that trees can tell them apart and every row is complete: what an experiment that
-        hides values itself needs. "missing" makes -8 and -9 blank and keeps -7, which is information. "all-missing" makes
-        all three blank.
+        In the table, -7 means that a condition is not met (no delinquency, no inquiry: the event never happened), -8 that
+        there is no usable trade or inquiry, and -9 that there is no record. "keep" keeps all three as numbers. They are
+        below all regular values, so trees can distinguish them, and every row is complete, as experiments need that hide
+        values themselves. "missing" makes -8 and -9 blank and keeps -7, which is information. "all-missing" makes all three
+        blank.
     empty_rows : {"drop", "keep"}
-        588 of the 10,459 rows have -9 in all 23 features and hold nothing but a label. They are dropped by default, which
+        588 of the 10,459 rows have -9 in all 23 features, so they contain only a label. They are dropped by default, which
         leaves 9,871 rows.
 
     Returns
@@ -64,7 +64,7 @@ def load_heloc(
 
     Notes
     -----
-    The file is recognised by its shape, its labels and the sums of three columns; another one, or a part of it, is refused.
+    The file is checked by its shape, its labels and the sums of three columns. Other or incomplete files raise an error.
     von Kleist et al. (2023) state 35,562 rows for Heloc; the public file has 10,459.
     """
     check_choice("codes", codes, tuple(_CODES))

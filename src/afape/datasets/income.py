@@ -6,7 +6,7 @@ import os
 
 import pandas as pd
 
-from ..arguments import check_choice
+from .._arguments import check_choice
 from .public import PublicTable, read_public
 
 __all__ = ["INCOME", "load_income"]
@@ -40,12 +40,12 @@ def load_income(path: str | os.PathLike[str] | None = None, *, unknown: str = "l
     ----------
     path : file or folder, optional
         The CSV file with a header, or a folder with ``income.csv`` or ``adult.csv``. Default: the folder in the environment
-        variable ``AFAPE_DATA``, else the copy in the package ``teacher-xai`` (extra ``paper``), else OpenML (of whose 48,842
-        rows the first 32,561 are the training file).
+        variable ``AFAPE_DATA``, else the copy in the package ``teacher-xai`` (extra ``paper``), else OpenML (the first
+        32,561 of its 48,842 rows are the training file).
     unknown : {"level", "missing", "drop"}
-        The table writes "?" in ``workclass`` (1,836 rows), ``occupation`` (1,843) and ``native-country`` (583). "level" calls
-        it "not stated", one more level, so that every row is complete: what an experiment that hides values itself needs.
-        "missing" makes it blank. "drop" leaves out the 2,399 rows that have one.
+        The table has "?" in ``workclass`` (1,836 rows), ``occupation`` (1,843) and ``native-country`` (583). "level" makes it
+        the additional level "not stated", so every row is complete, as experiments need that hide values themselves.
+        "missing" makes it blank. "drop" drops the 2,399 rows that have one.
 
     Returns
     -------
@@ -54,7 +54,7 @@ def load_income(path: str | os.PathLike[str] | None = None, *, unknown: str = "l
 
     Notes
     -----
-    The file is recognised by its shape, its labels and the sums of three columns; another one, or a part of it, is refused.
+    The file is checked by its shape, its labels and the sums of three columns. Other or incomplete files raise an error.
     """
     check_choice("unknown", unknown, _UNKNOWN)
     table = read_public(INCOME, path).astype(dict.fromkeys(_NUMBERS, float))

@@ -1,10 +1,10 @@
-"""A public table: where its file may be, and the facts by which it is recognised."""
+"""Public tables: where their files may be, and the facts that are checked."""
 
 from __future__ import annotations
 
 import os
 import socket
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from importlib.metadata import PackageNotFoundError, distribution
 from pathlib import Path
@@ -14,7 +14,7 @@ import pandas as pd
 __all__ = ["DataNotFoundError", "PublicTable", "WrongTableError", "read_public"]
 
 VARIABLE = "AFAPE_DATA"
-_SECONDS = 30.0  # to wait for the network before giving up
+_SECONDS = 30.0  # timeout of the network
 
 
 class DataNotFoundError(FileNotFoundError):
@@ -22,17 +22,17 @@ class DataNotFoundError(FileNotFoundError):
 
 
 class WrongTableError(ValueError):
-    """The file is not the public table, or not all of it."""
+    """The file is not the public table, or is incomplete."""
 
 
 @dataclass(frozen=True)
 class PublicTable:
-    """What a public table is called, and what it must look like.
+    """Name, sources and facts of a public table.
 
     Parameters
     ----------
     name : str
-        What messages call it.
+        Name in messages.
     files : tuple of str
         Names that its file may have in a folder.
     bundled : str
@@ -42,13 +42,13 @@ class PublicTable:
     columns : tuple of str
         Its columns, in any order.
     n_rows : int
-        Its rows.
+        Number of rows.
     label : str
         The label column.
     label_counts : mapping
-        Rows of each label.
+        Number of rows of each label.
     sums : mapping
-        Sums of numeric columns, which no other table shares by chance.
+        Sums of some numeric columns.
     renamed : mapping
         Other names of columns in some copies.
     """
@@ -65,7 +65,7 @@ class PublicTable:
     renamed: Mapping[str, str]
 
     def check(self, table: pd.DataFrame, source: str) -> None:
-        """Refuse what is not this table, with what differs."""
+        """Raise an error with the difference if this is not the table."""
         absent = [c for c in self.columns if c not in table.columns]
         if absent:
             raise WrongTableError(
@@ -73,7 +73,7 @@ class PublicTable:
                 f"{len(self.columns)} columns are absent). Its columns are {[str(c) for c in table.columns[:8]]}."
             )
         if len(table) != self.n_rows:
-            cut = " It looks cut off: download it again." if len(table) < self.n_rows else ""
+            cut = " It looks incomplete: download it again." if len(table) < self.n_rows else ""
             raise WrongTableError(
                 f"{source} is not the public {self.name} table, which has {self.n_rows:,} rows: it has {len(table):,}.{cut}"
             )
@@ -92,21 +92,19 @@ class PublicTable:
                 )
 
 
-def read_public(
-    table: PublicTable, path: str | os.PathLike[str] | None, fetch: Callable[[int], pd.DataFrame] | None = None
-) -> pd.DataFrame:
-    """The table from the first source that has it, checked.
+def read_public(table: PublicTable, path: str | os.PathLike[str] | None) -> pd.DataFrame:
+    """Read the table from the first source that has it, and check it.
 
-    The file or folder that the user names; else the folder that ``AFAPE_DATA`` names; else the copy in the package
-    ``teacher-xai``; else OpenML.
+    The sources are the user's file or folder, the folder in ``AFAPE_DATA``, the copy in the package ``teacher-xai``, and
+    OpenML, in this order.
     """
     file = _named(table, path) or _in_folder_of_variable(table) or _bundled(table)
     if file is not None:
         found, source = _read(file), str(file)
     else:
-        found, source = _fetched(table, fetch or _from_openml), f"OpenML {table.openml}"
+        found, source = _downloaded(table), f"OpenML {table.openml}"
     found = found.rename(columns=dict(table.renamed))
-    found = found.iloc[: table.n_rows] if file is None else found  # OpenML has the test part after it
+    found = found.iloc[: table.n_rows] if file is None else found  # at OpenML the test rows follow
     table.check(found, source)
     return found[list(table.columns)].reset_index(drop=True)
 
@@ -128,12 +126,12 @@ def _named(table: PublicTable, path: str | os.PathLike[str] | None) -> Path | No
 
 
 def _in_folder_of_variable(table: PublicTable) -> Path | None:
-    said = os.environ.get(VARIABLE)
-    if not said:
+    folder = os.environ.get(VARIABLE)
+    if not folder:
         return None
-    if not Path(said).is_dir():
-        raise DataNotFoundError(f"{VARIABLE} must name a folder, but {said} is none. {_ways(table)}")
-    return _inside(table, Path(said))
+    if not Path(folder).is_dir():
+        raise DataNotFoundError(f"{VARIABLE} must name a folder, but {folder} is not one. {_ways(table)}")
+    return _inside(table, Path(folder))
 
 
 def _inside(table: PublicTable, folder: Path) -> Path | None:
@@ -141,7 +139,7 @@ def _inside(table: PublicTable, folder: Path) -> Path | None:
 
 
 def _bundled(table: PublicTable) -> Path | None:
-    """The CSV inside ``teacher-xai``; the package itself is not imported."""
+    """Return the CSV file in ``teacher-xai``, without importing this package."""
     try:
         file = Path(str(distribution("teacher-xai").locate_file(table.bundled)))
     except PackageNotFoundError:
@@ -156,24 +154,20 @@ def _read(file: Path) -> pd.DataFrame:
         raise WrongTableError(f"{file} cannot be read as CSV: {error}") from error
 
 
-def _fetched(table: PublicTable, fetch: Callable[[int], pd.DataFrame]) -> pd.DataFrame:
+def _downloaded(table: PublicTable) -> pd.DataFrame:
+    from sklearn.datasets import fetch_openml
+
     before = socket.getdefaulttimeout()
     socket.setdefaulttimeout(_SECONDS)
     try:
-        return fetch(table.openml)
-    except Exception as error:  # network, proxy, server, parser: whatever it is, the way out is the same
+        found: pd.DataFrame = fetch_openml(data_id=table.openml, as_frame=True, parser="auto", n_retries=1).frame
+    except Exception as error:  # errors of network, proxy, server and parser all have the same solution
         raise DataNotFoundError(
-            f"The {table.name} table was not found, and OpenML could not be asked ({type(error).__name__}: {error}). "
+            f"The {table.name} table was not found, and OpenML did not answer ({type(error).__name__}: {error}). "
             f"{_ways(table)}"
         ) from error
     finally:
         socket.setdefaulttimeout(before)
-
-
-def _from_openml(number: int) -> pd.DataFrame:
-    from sklearn.datasets import fetch_openml
-
-    found: pd.DataFrame = fetch_openml(data_id=number, as_frame=True, parser="auto", n_retries=1).frame
     for column in found.columns[found.dtypes == "category"]:
         found[column] = found[column].astype(object).where(found[column].notna(), "?")
     return found
@@ -182,6 +176,6 @@ def _from_openml(number: int) -> pd.DataFrame:
 def _ways(table: PublicTable) -> str:
     return (
         f"There are three ways to supply it: pass the file as 'path' (on the command line --data), or put {table.files[0]} into "
-        f"a folder and set {VARIABLE} to it; pip install 'afape[paper]', which brings a copy; or connect to the network, so that "
-        f"OpenML (data set {table.openml}) can be asked."
+        f"a folder and set {VARIABLE} to it; pip install 'afape[paper]', which contains a copy; or connect to the network to "
+        f"download it from OpenML (data set {table.openml})."
     )

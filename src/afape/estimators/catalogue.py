@@ -1,4 +1,4 @@
-"""The catalogue of methods: one line each. Whatever lists, allows, orders or ranks estimators reads this table."""
+"""The catalogue of methods, one entry each. All code that lists, allows, orders or ranks estimators reads it."""
 
 from __future__ import annotations
 
@@ -6,42 +6,42 @@ from collections.abc import Callable
 from dataclasses import dataclass, fields
 from typing import Any, NamedTuple
 
-from ..nuisance.fitted import Evidence, ViewKey
+from .answer import Reduction
+from .baselines import blocking, complete_cases, mean_imputed
 from .dm import direct_method
 from .drl import doubly_robust
-from .eff import efficient
+from .eff.efficient import efficient
+from .evidence import Evidence, ViewKey
 from .ipw import inverse_probability
 from .mi import multiple_imputation
-from .plain import blocking, complete_cases, mean_imputed
-from .reduction import Reduced
 
 __all__ = ["METHODS", "Choice", "Method", "ranked"]
 
 
 @dataclass(frozen=True, eq=False)
 class Method:
-    """One way to estimate what a policy costs.
+    """One method to estimate the cost of a policy.
 
     Attributes
     ----------
     name : str
-        What users call it.
+        Name for users.
     view : {"none", "missing-data", "semi-offline", "hybrid"}
-        How rows are used: "semi-offline" and "hybrid" weigh every row that has what the policy wants, the latter where what
-        recording depends on has gaps; "missing-data" weighs complete rows.
+        Which rows are weighted: "missing-data" weights complete rows; "semi-offline" weights every row that has the wanted
+        groups; "hybrid" does so if recording depends on groups with gaps.
     walk : {"recorded", "blocked", "mean-imputed", "completed"}
-        Which runs of the policy it reads.
+        Which runs of the policy it uses.
     needs : frozenset of str
-        What has to be fitted: "propensity" of every set, "root" (the propensity of what is adjusted for, alone), action
-        "values", "imputations", "components" (the policy run on rows completed from some of their groups).
+        What must be fitted: "propensity" of every set, "root" (only the propensity of the groups to adjust for), action
+        "values", "imputations", "components" (runs on rows of which some groups are shown and the others drawn).
     biased : bool
-        Whether it is known to be biased wherever something is missing.
+        True if it is known to be biased whenever values are missing.
     rank : int or None
-        Place among the methods by which policies are compared, 1 first; None: never.
+        Rank among the methods that compare policies, 1 is preferred; None if it never compares policies.
     reduce : callable
-        ``reduce(evidence)`` gives the answer.
+        ``reduce(evidence)`` returns a `Reduction`.
     practice, does, right_under : str
-        For tables: who uses it, what it does, under which assumption it is right.
+        Texts for tables: who uses it, what it does, under which assumption it is right.
     """
 
     name: str
@@ -50,24 +50,64 @@ class Method:
     needs: frozenset[str]
     biased: bool
     rank: int | None
-    reduce: Callable[[Evidence], Reduced]
+    reduce: Callable[[Evidence], Reduction]
     practice: str = "own"
     does: str = ""
     right_under: str = ""
 
+    @property
+    def weighs(self) -> bool:
+        """True if it weights rows by the propensity of their recorded sets."""
+        return "propensity" in self.needs
+
+    @property
+    def uses_propensity(self) -> bool:
+        """True if it weights rows by any propensity, be it only that of the groups to adjust for."""
+        return bool(self.needs & {"propensity", "root"})
+
+    @property
+    def valued(self) -> bool:
+        """True if it uses action values."""
+        return "values" in self.needs
+
+    @property
+    def composed(self) -> bool:
+        """True if it uses components: runs on rows of which some groups are shown and the others drawn."""
+        return "components" in self.needs
+
+    @property
+    def imputes(self) -> bool:
+        """True if it uses completed tables."""
+        return "imputations" in self.needs
+
+    @property
+    def semi_offline(self) -> bool:
+        """True if it weights every row that has the wanted groups, given groups that are always recorded."""
+        return self.view == "semi-offline"
+
+    @property
+    def hybrid(self) -> bool:
+        """True if it weights every row that has the wanted groups and the groups to adjust for."""
+        return self.view == "hybrid"
+
+    @property
+    def complete_rows(self) -> bool:
+        """True if it weights complete rows."""
+        return self.view == "missing-data"
+
     def __reduce__(self) -> tuple[Any, ...]:
-        # A result that comes out of a file goes by the methods of this catalogue, which are compared by identity.
+        # Methods are compared by identity, so a result that is read from a file must use those of this catalogue.
         listed = METHODS.get(self.name) is self
         return (_listed, (self.name,)) if listed else (Method, tuple(getattr(self, f.name) for f in fields(self)))
 
 
 class Choice(NamedTuple):
-    """An estimator of one evaluation: a method, and the propensity that it weighs by."""
+    """An estimator of one evaluation: a method and its propensity."""
 
     method: Method
-    propensity: str  # name of the propensity; methods that take none go by the first
-    name: str  # what it is called in tables
-    key: ViewKey | None  # the view that it reads; None where it weighs nothing
+    propensity: str  # name of the propensity; the first one for methods that need none
+    name: str  # name in tables
+    key: ViewKey | None  # key of its view; None if it does not weight rows
 
 
 _NONE: frozenset[str] = frozenset()
@@ -75,41 +115,44 @@ _WEIGHTS, _VALUES, _TABLES = frozenset({"propensity"}), frozenset({"values"}), f
 _ROOT = frozenset({"root", "values"})
 _ALL = frozenset({"propensity", "values", "components"})
 _COMMON, _MISSING, _SEMI, _HYBRID = "common practice", "missing-data view", "semi-offline view", "hybrid view"
-_INNER = "a graph, propensity of what is adjusted for right, and either of the rest"
+_ROOT_RIGHT = "a graph, if the propensity of the adjustment set is right, and"
 
 # fmt: off
 _CATALOGUE = (
     #      name             view            walk            needs               biased rank reduce
     Method("imp-mean",      "none",         "mean-imputed", _NONE,              True, None, mean_imputed,
-           _COMMON, "fills gaps with means, then runs the agent", "nothing missing"),
+           _COMMON, "fills gaps with column means, then runs the agent", "nothing missing"),
     Method("blocking",      "none",         "blocked",      _NONE,              True, None, blocking,
-           _COMMON, "lets the agent have only what was recorded", "nothing missing"),
+           _COMMON, "lets the agent acquire only what was recorded", "nothing missing"),
     Method("cc",            "none",         "recorded",     _NONE,              True, None, complete_cases,
-           _COMMON, "looks at complete rows", "MCAR"),
+           _COMMON, "averages over complete rows", "MCAR"),
     Method("ipw-miss",      "missing-data", "recorded",     _WEIGHTS,           False, 8, inverse_probability,
-           _MISSING, "weighs complete rows", "MAR or a graph, propensity right"),
+           _MISSING, "weights complete rows", "MAR or a graph, if the propensity is right"),
     Method("mi",            "none",         "completed",    _TABLES,            False, 7, multiple_imputation,
-           _MISSING, "completes the records several times, runs the agent on each, Rubin's rules",
-           "MAR, imputation model right"),
+           _MISSING, "completes the records several times, runs the agent on each table, pools by Rubin's rules",
+           "MAR, if the imputation model is right"),
     Method("ipw-semi",      "semi-offline", "recorded",     _WEIGHTS,           False, 5, inverse_probability,
-           _SEMI, "weighs every row that has what the agent wants", "MAR, propensity right"),
+           _SEMI, "weights every row that has the groups the agent wants", "MAR, if the propensity is right"),
     Method("ipw-semi-miss", "hybrid",       "recorded",     _WEIGHTS,           False, 6, inverse_probability,
-           _HYBRID, "the same in rows that have what recording depends on, weighted for having it",
-           "a graph, propensity right"),
+           _HYBRID, "applies `ipw-semi` to rows that have the adjustment set, weighted by its inverse propensity",
+           "a graph, if the propensity is right"),
     Method("dm-semi",       "semi-offline", "recorded",     _VALUES,            False, 9, direct_method,
-           _SEMI, "learns the cost to go, averages it over all rows", "MAR, action values right"),
+           _SEMI, "learns the expected cost to go and averages it over all rows", "MAR, if the action values are right"),
     Method("dm-semi-miss",  "hybrid",       "recorded",     _ROOT,              False, 10, direct_method,
-           _HYBRID, "the same in rows that have what recording depends on, weighted for having it",
-           "a graph, propensity of what is adjusted for and action values right"),
+           _HYBRID, "applies `dm-semi` to rows that have the adjustment set, weighted by its inverse propensity",
+           "a graph, if the propensity of the adjustment set and the action values are right"),
     Method("drl-semi",      "semi-offline", "recorded",     _WEIGHTS | _VALUES, False, 3, doubly_robust,
-           _SEMI, "both at once: weights correct the values, values stabilise the weights", "MAR, either right"),
+           _SEMI, "combines `ipw-semi` and `dm-semi`: weights correct action values, action values reduce the variance",
+           "MAR, if the propensity or the action values are right"),
     Method("drl-semi-miss", "hybrid",       "recorded",     _WEIGHTS | _VALUES, False, 4, doubly_robust,
-           _HYBRID, "the same in rows that have what recording depends on, weighted for having it", _INNER),
+           _HYBRID, "applies `drl-semi` to rows that have the adjustment set, weighted by its inverse propensity",
+           f"{_ROOT_RIGHT} the inner propensity or the action values are right"),
     Method("eff-semi",      "semi-offline", "recorded",     _ALL,               False, 1, efficient,
-           _SEMI, "weights each part of the cost by just the groups that it needs, mixed with `drl-semi`",
-           "MAR, propensity right, or both the models of what is missing and the action values"),
+           _SEMI, "weights each component of the cost by only the groups it needs, and combines the result with `drl-semi`",
+           "MAR, if the propensity is right, or both the imputation model and the action values are right"),
     Method("eff-semi-miss", "hybrid",       "recorded",     _ALL,               False, 2, efficient,
-           _HYBRID, "the same in rows that have what recording depends on, weighted for having it", _INNER),
+           _HYBRID, "applies `eff-semi` to rows that have the adjustment set, weighted by its inverse propensity",
+           f"{_ROOT_RIGHT} either the inner propensity is right or both the imputation model and the action values are right"),
 )
 # fmt: on
 
@@ -117,11 +160,11 @@ METHODS: dict[str, Method] = {method.name: method for method in _CATALOGUE}  # i
 
 
 def _listed(name: str) -> Method:
-    """The method of this name."""
+    """Return the method with this name."""
     return METHODS[name]
 
 
 def ranked() -> list[Method]:
-    """Methods by which policies may be compared, the preferred one first."""
+    """Return the methods that may compare policies, the preferred one first."""
     ranks = {m.name: m.rank for m in METHODS.values() if m.rank is not None}
     return [METHODS[name] for name in sorted(ranks, key=ranks.__getitem__)]

@@ -1,21 +1,24 @@
-"""The score with which a run ends: its area under the ROC curve and its calibration, from weighted stops."""
+"""The score at which a run stops: its area under the ROC curve and its calibration, from weighted stops."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import cached_property
-from typing import NamedTuple
+from typing import NamedTuple, cast
 
 import numpy as np
 
-from ..arrays import Bools, Floats, Ints, tally
-from ..nuisance.fitted import Evidence
-from .booking import Block, Bookings, StateWeights, Term
+from .._arrays import Bools, Floats, Ints, tally
+from ..walk.columns import Columns
+from ..walk.table import WalkTable
+from .booking import PLAIN, Booking, Lines
 from .estimate import Estimate
+from .evidence import Evidence
+from .flows import Flows
 from .ipw import inverse_probability
 from .proportion import Proportion
-from .weighted import WeightedSums
+from .weighted import Weighted
 
 __all__ = ["Bin", "FinalScores"]
 
@@ -25,13 +28,13 @@ class Bin(NamedTuple):
 
     low: float
     high: float
-    share: float  # of all cases
+    share: float  # share of all cases
     predicted: float  # mean score
-    observed: Estimate | None  # share of the class; None where there is no case
+    observed: Estimate | None  # share of the class; None if there is no case
 
 
-class _Stops(NamedTuple):
-    """Lines in which a run stops, over all tables."""
+class _WeightedStops(NamedTuple):
+    """States in which runs stop, of all tables."""
 
     row: Ints
     amount: Floats  # flow times weight times row weight
@@ -48,26 +51,22 @@ class FinalScores:
     evidence : Evidence
         Walk, view and row weights.
     column : int
-        Which of the user's own outcomes is the score.
+        Index of the outcome of the user that is the score.
     label : int
         Code of the class whose score it is.
-    rows, confidence
-        Identity of the rows, and the level of intervals.
     """
 
     evidence: Evidence
     column: int
     label: int
-    rows: str
-    confidence: float
 
     @cached_property
-    def _sums(self) -> WeightedSums:
+    def _sums(self) -> Weighted:
         return inverse_probability(self.evidence)
 
     @property
     def reason(self) -> str:
-        """Why there is no answer; empty where there is one."""
+        """Why there is no answer; empty if there is one."""
         view = self.evidence.view
         assert view is not None
         if view.unsupported:
@@ -78,7 +77,7 @@ class FinalScores:
         return "" if positive.any() and not positive.all() else "all cases that count are of one class"
 
     @cached_property
-    def _stops(self) -> _Stops:
+    def _stops(self) -> _WeightedStops:
         view, row_weight, data = self.evidence.view, self.evidence.fitted.row_weight, self.evidence.data
         assert view is not None
         found = []
@@ -89,17 +88,18 @@ class FinalScores:
             lines = weighted.lines[used]
             row = table.row[lines]
             found.append((row, amount[used], table.outcomes[lines, self.column], data.labels[row] == self.label))
-        return _Stops(*(np.concatenate(part) for part in zip(*found, strict=True)))
+        return _WeightedStops(*(np.concatenate(part) for part in zip(*found, strict=True)))
 
     def auc(self) -> Proportion:
-        r"""Area under the ROC curve from weighted pairs of a case and a non-case.
+        r"""Estimate the area under the ROC curve from weighted pairs of a case and a non-case.
 
         .. math:: \hat A = \frac{\sum_{i: y_i = 1} \sum_{j: y_j = 0} \omega_i \omega_j \, k(s_i, s_j)}
            {\sum_{i: y_i = 1} \omega_i \sum_{j: y_j = 0} \omega_j}, \qquad k = 1(s_i > s_j) + \tfrac12 1(s_i = s_j)
 
-        with :math:`\omega` the flow of a stop times its weight. A row has one label, so that no pair is of one row. The
-        derivative in the weights gives influence values, those of a learned propensity included: of a case
-        :math:`(F_0(s) - \hat A) / P_1`, with :math:`F_0` the distribution of the others' scores, and likewise of the others.
+        with :math:`\omega` the flow of a stop times its weight. A row has one label, so both members of a pair are never the
+        same row. The derivative with respect to the weights gives the influence values, including the error of a learned
+        propensity. For a case it is :math:`(F_0(s) - \hat A) / P_1`, with :math:`F_0` the distribution of the scores of
+        non-cases; for non-cases it is analogous.
         """
         total = self.evidence.fitted.row_weight.sum()
         cases, others = self._of(True), self._of(False)
@@ -118,7 +118,7 @@ class FinalScores:
         return stops.score[mine], stops.amount[mine]
 
     def calibration(self, edges: Floats) -> list[Bin]:
-        """Mean score and observed share of the class in ranges of the score; the last range includes its upper end."""
+        """Estimate mean score and share of the class in ranges of the score; the last range includes its upper end."""
         stops, n_bins = self._stops, len(edges) - 1
         place = _bins(stops.score, edges)
         amount = tally(place, stops.amount, n_bins)
@@ -149,26 +149,36 @@ class FinalScores:
         ]
 
     def _estimates(self, values: Floats, slope: Callable[[Floats, Bools], Floats]) -> list[Proportion]:
-        """Estimates whose derivatives in the weight of a stop are ``slope(score, positive)``, (l, E)."""
-        evidence, sums = self.evidence, self._sums
-        assert evidence.view is not None
-        booked = Bookings(np.ones(1), sums.tally.row_weight, len(values), sums.tally.scores)
-        for table in evidence.tables:
-            weighted = evidence.view.weigh(table)
-            weighted = weighted.only(sums.tally.row_weight[table.row[weighted.lines]] > 0)
-            lines = np.flatnonzero(table.stop_flow > 0)
-            row = table.row[lines]
-            matrix = slope(table.outcomes[lines, self.column], evidence.data.labels[row] == self.label)
-            term = Term(table.stop_flow[lines], lines, np.zeros(len(lines), dtype=np.intp))
-            weights = StateWeights(len(table.row), weighted)
-            booked.add(Block(matrix, row, (term,)), weights)
-            booked.close(weights)
-        influence = sums.influence_of(np.zeros((len(values), *sums.tally.sums.shape[1:])), booked)
-        cluster = evidence.data.cluster
+        """Return estimates with these values (E,); ``slope(score, positive)`` is their derivative in the weight, (l, E)."""
+        weighted = Weighted(self.evidence, _StopSlopes(self, slope), normalize=False)
+        influence = weighted.booked(cast(Columns, _Width(len(values)))).influence
+        assert influence is not None
+        sample = self.evidence.sample
         return [
-            Proportion(float(value), phi, cluster, self.rows, self.confidence, limits=(0.0, 1.0))
-            for value, phi in zip(values, influence, strict=True)
+            Proportion(float(value), phi, sample.cluster, sample.rows, sample.confidence, limits=(0.0, 1.0))
+            for value, phi in zip(values, influence.T, strict=True)
         ]
+
+
+class _Width(NamedTuple):
+    """Number of columns, for a formula that needs no further description of them."""
+
+    width: int
+
+
+@dataclass(frozen=True, eq=False)
+class _StopSlopes:
+    """Books the derivatives with respect to the weights of stops."""
+
+    scores: FinalScores
+    slope: Callable[[Floats, Bools], Floats]
+
+    def lines(self, table: WalkTable, flows: Flows, columns: Columns) -> Iterator[Lines]:
+        """Yield the derivative of every stop, without a normaliser."""
+        scores, at = self.scores, np.flatnonzero(table.stop_flow > 0)
+        positive = scores.evidence.data.labels[table.row[at]] == scores.label
+        amounts = self.slope(table.outcomes[at, scores.column], positive)
+        yield Lines(amounts, (Booking(table.stop_flow[at], at, np.full(len(at), PLAIN)),))
 
 
 def _bins(score: Floats, edges: Floats) -> Ints:
@@ -176,7 +186,7 @@ def _bins(score: Floats, edges: Floats) -> Ints:
 
 
 def _share_below(at: Floats, score: Floats, amount: Floats) -> Floats:
-    """Weighted share of scores below each value, ties counted half."""
+    """Return the weighted share of scores below each value; ties count one half."""
     order = np.argsort(score, kind="stable")
     score, total = score[order], np.concatenate([[0.0], np.cumsum(amount[order])])
     low, high = (np.searchsorted(score, at, side=side) for side in ("left", "right"))

@@ -8,14 +8,14 @@ from dataclasses import dataclass, field
 import numpy as np
 from scipy.special import stdtrit
 
-from ..arguments import check_confidence
-from ..arrays import Floats, cluster_sums
+from .._arguments import check_confidence
+from .._arrays import Floats, cluster_sums
 from .estimate import Estimate
 
 __all__ = ["ANY_TABLES", "ImputedEstimate", "rubin_covariance"]
 
 
-ANY_TABLES = "any"  # what a policy costs in every completed table, because it wants nothing that was imputed
+ANY_TABLES = "any"  # identity of tables for a policy that wants no imputed values: its costs are equal in all tables
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -25,8 +25,8 @@ class ImputedEstimate(Estimate):
     .. math:: \bar Q = \frac1M \sum_m \hat Q_m, \qquad
        T = \bar U + \Big(1 + \frac1M\Big) B, \qquad \lambda = \Big(1 + \frac1M\Big) \frac BT
 
-    with U the variance within a table, B the variance of the estimates between tables, and a t interval with the
-    degrees of freedom of Barnard and Rubin (1999). Sums and differences are taken table by table.
+    with U the variance within a table and B the variance of the estimates between tables. The interval uses Student's t with
+    the degrees of freedom of Barnard and Rubin (1999). Sums and differences are computed table by table.
 
     Parameters
     ----------
@@ -41,7 +41,7 @@ class ImputedEstimate(Estimate):
 
     @staticmethod
     def pooled(estimates: Sequence[Estimate], tables: str) -> ImputedEstimate:
-        """Estimates of one cost on each of the completed tables, which ``tables`` identifies."""
+        """Pool the estimates of one cost over completed tables; ``tables`` is the identity of the tables."""
         first = estimates[0]
         values = np.array([e.value for e in estimates])
         influences = np.array([e.influence for e in estimates])
@@ -64,7 +64,7 @@ class ImputedEstimate(Estimate):
     @property
     def between(self) -> float:
         """Variance of the estimates between tables."""
-        same = bool((self.values == self.values[0]).all())  # their mean may be off by rounding
+        same = bool((self.values == self.values[0]).all())  # rounding of the mean would give a small variance
         return 0.0 if same else float(self.values.var(ddof=1))
 
     @property
@@ -74,7 +74,7 @@ class ImputedEstimate(Estimate):
 
     @property
     def degrees_of_freedom(self) -> float:
-        r"""Barnard and Rubin's :math:`\nu`, never more than complete data would have."""
+        r"""Barnard and Rubin's :math:`\nu`, at most the degrees of freedom of complete data."""
         complete = len(cluster_sums(self.influences[0], self.cluster)) - 1
         share = self._between_share
         observed = (complete + 1) / (complete + 3) * complete * (1 - share)
@@ -84,18 +84,12 @@ class ImputedEstimate(Estimate):
         return observed * imputed / (observed + imputed)
 
     @property
-    def missing_information(self) -> float:
-        r"""Fraction of the information that is missing: :math:`(r + 2/(\nu + 3)) / (r + 1)`, r = (1 + 1/M) B / U."""
-        share = self._between_share
-        return 0.0 if share == 0 else share + (1 - share) * 2 / (self.degrees_of_freedom + 3)
-
-    @property
     def _between_share(self) -> float:
         part = (1 + 1 / len(self.values)) * self.between
         return part / (part + self.within) if part > 0 else 0.0
 
     def interval(self, confidence: float | None = None, kind: str = "normal") -> tuple[float, float]:
-        """Confidence interval from Student's t; the kinds that need bootstrap replicates are NaN."""
+        """Return the confidence interval from Student's t; NaN for the kinds that need bootstrap replicates."""
         if kind != "normal":
             return super().interval(confidence, kind)
         level = check_confidence(self.confidence if confidence is None else confidence)
@@ -108,7 +102,7 @@ class ImputedEstimate(Estimate):
         plain = super()._combine(other, sign)
         if len(self.values) != len(other.values) or len({self.draws, other.draws} - {ANY_TABLES}) > 1:
             raise ValueError(
-                "Estimates by multiple imputation can be combined only where they come from the same completed tables, but "
+                "Estimates by multiple imputation can be combined only if they come from the same completed tables, but "
                 "these do not. Evaluate both policies with the same 'imputer', 'n_imputations' and 'random_state'."
             )
         return ImputedEstimate(
@@ -125,13 +119,13 @@ class ImputedEstimate(Estimate):
 
 
 def rubin_covariance(estimates: Sequence[ImputedEstimate]) -> Floats:
-    """Joint covariance of estimates on the same completed tables: within plus (1 + 1/M) between."""
+    """Compute the joint covariance (E, E) of estimates on the same completed tables: within plus (1 + 1/M) between."""
     values = np.array([e.values for e in estimates])
     return np.asarray(_within(estimates) + (1 + 1 / values.shape[1]) * np.atleast_2d(np.cov(values)))
 
 
 def _within(estimates: Sequence[ImputedEstimate]) -> Floats:
-    """Covariance within a table, averaged over tables."""
+    """Compute the covariance within a table (E, E), averaged over tables."""
     total = np.zeros((len(estimates), len(estimates)))
     n_tables, n_rows = estimates[0].influences.shape
     for m in range(n_tables):

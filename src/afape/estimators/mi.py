@@ -7,29 +7,28 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.special import ndtr
 
-from ..arrays import standard_error
-from ..imputation import CompletedRuns
-from ..nuisance.fitted import Evidence
-from .estimate import Estimate, Outcome
+from .._arrays import standard_error
+from ..imputation.imputations import CompletedRuns
+from .amounts import ImputedAmounts, RunAmounts
+from .answer import Answer, PartAmounts
+from .estimate import Estimate
+from .evidence import Evidence
 from .imputed import ImputedEstimate
-from .linear import ImputedParts
-from .plain import RunAverage
-from .reduction import nothing
 
 __all__ = ["ImputationCheck", "MultipleImputation", "multiple_imputation"]
 
 
 @dataclass(frozen=True)
 class ImputationCheck:
-    r"""Whether multiple imputation agrees with an estimate that does not need its model.
+    r"""Comparison of multiple imputation with an estimate that does not need the imputation model.
 
-    The variance of the difference is that of the mean over tables of the rows' differences in influence, plus
-    :math:`(1 + 1/M) B` for the draws of the tables.
+    The variance of the difference is the variance of the differences in influence, averaged over tables, plus
+    :math:`(1 + 1/M) B` for the random draws of the tables.
 
     Attributes
     ----------
     estimator : str
-        What `mi` is compared with.
+        The estimator that `mi` is compared with.
     difference, std_error, p_value : float
         Estimate minus `mi`, its standard error, and the two-sided p-value.
     own_error : float
@@ -44,7 +43,7 @@ class ImputationCheck:
 
     @staticmethod
     def of(name: str, estimate: Estimate, imputed: Estimate) -> ImputationCheck:
-        """Compare an estimate with influence values to a pooled one on the same rows."""
+        """Compare an estimate that has influence values with a pooled estimate on the same rows."""
         if estimate.influence is None or not isinstance(imputed, ImputedEstimate):
             raise ValueError(f"{name!r} has no influence values to compare with 'mi'.")
         within = standard_error(estimate.influence - imputed.influences.mean(axis=0), estimate.cluster)
@@ -54,8 +53,8 @@ class ImputationCheck:
         return ImputationCheck(name, gap, error, p, imputed.std_error)
 
     @property
-    def telling(self) -> bool:
-        """Whether the records can check the imputation model at all."""
+    def informative(self) -> bool:
+        """True if the difference is precise enough to check the imputation model."""
         return self.std_error <= 2 * self.own_error
 
     def __str__(self) -> str:
@@ -63,10 +62,8 @@ class ImputationCheck:
         words = f"{self.estimator} minus mi: {self.difference:+.4g} ({error})."
         if self.p_value < 0.05:
             return f"{words} The imputation model seems wrong: trust {self.estimator}."
-        if not self.telling:
-            return (
-                f"{words} Its error is more than twice that of mi: the records can hardly check the imputation model."
-            )
+        if not self.informative:
+            return f"{words} Its standard error is more than twice that of mi: the records can hardly check the imputation model."
         return f"{words} No sign that the imputation model is wrong."
 
 
@@ -74,51 +71,38 @@ class ImputationCheck:
 class MultipleImputation:
     """**MI (G-formula)**: run the policy on every completed table, average, pool by Rubin's rules.
 
-    Consistent under MCAR and MAR where the imputer knows p(X_mis | X_obs, Y).
+    Consistent under MCAR and MAR if the imputer draws from p(X_mis | X_obs, Y).
 
     Parameters
     ----------
-    tables : list of RunAverage
-        The policy's runs on each completed table.
-    identity : str
-        Which completed tables these are.
-    reason : str
-        Why there are none.
+    evidence : Evidence
+        Records and row weights.
+    runs : CompletedRuns
+        The policy's runs on each completed table, or the reason why there are none.
     """
 
-    tables: list[RunAverage]
-    identity: str
-    reason: str = ""
+    evidence: Evidence
+    runs: CompletedRuns
 
-    @property
-    def values(self) -> dict[str, float]:
-        """Mean over tables."""
-        if self.reason:
-            return nothing()
-        found = [average.values for average in self.tables]
-        return {target: float(np.mean([values[target] for values in found])) for target in found[0]}
-
-    def parts(self, rows: str, confidence: float) -> ImputedParts:
-        """The parts that the costs are made of, in every table."""
-        return ImputedParts([average.parts(rows, confidence) for average in self.tables], self.identity)
-
-    def outcome(self, rows: str, confidence: float) -> Outcome:
-        """Pooled estimates; ``ess`` is the number of complete rows that would be as precise for the total."""
-        if self.reason:
-            return Outcome({}, reason=self.reason)
-        runs = [average.outcome(rows, confidence) for average in self.tables]
-        estimates = {
-            target: ImputedEstimate.pooled([run.estimates[target] for run in runs], self.identity)
-            for target in runs[0].estimates
-        }
-        total = estimates["total"]
+    def answer(self) -> Answer:
+        """Return pooled estimates; ``ess`` is the number of complete rows that would give the same variance of the total."""
+        if self.runs.reason:
+            return Answer(reason=self.runs.reason)
+        costs = self.parts().priced(self.evidence.recipe.tariff)
+        total = costs.estimate("total")
+        assert isinstance(total, ImputedEstimate)
         share = total.within / total.std_error**2 if total.std_error > 0 else 1.0
-        ess = runs[0].ess * share
-        return Outcome(dict(estimates), ess=ess, normalizer=1.0, largest_weight=1.0, error_method="rubin")
+        ess = float(self.evidence.fitted.row_weight.sum()) * share
+        return Answer(costs, ess=ess, normalizer=1.0, largest_weight=1.0, error_method="rubin", reduction=self)
+
+    def parts(self) -> PartAmounts:
+        """Return the parts of the costs in every table."""
+        weight, sample = self.evidence.fitted.row_weight, self.evidence.sample
+        amounts = [RunAmounts(table.parts, weight, sample) for table in self.runs.tables]
+        return PartAmounts(ImputedAmounts(amounts, self.runs.identity), self.runs.tables[0].columns)
 
 
 def multiple_imputation(evidence: Evidence) -> MultipleImputation:
-    """MI from the runs on completed tables."""
-    runs: CompletedRuns = evidence.fitted.runs["completed"]
-    tables = [RunAverage(evidence.data, table, evidence.fitted.row_weight) for table in runs.tables]
-    return MultipleImputation(tables, runs.identity, runs.reason)
+    """Apply MI to the runs on completed tables."""
+    assert evidence.fitted.completed is not None
+    return MultipleImputation(evidence, evidence.fitted.completed)

@@ -1,4 +1,4 @@
-"""Estimates between 0 and 1, with intervals that stay there."""
+"""Estimates between 0 and 1, with intervals between 0 and 1."""
 
 from __future__ import annotations
 
@@ -7,14 +7,14 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.special import expit, logit, stdtrit
 
-from ..arguments import check_confidence
+from .._arguments import check_confidence
 from .estimate import Estimate
 
 __all__ = ["Proportion", "logit_interval"]
 
 
 def logit_interval(estimate: Estimate, confidence: float) -> tuple[float, float]:
-    r"""Interval symmetric on the logit scale: :math:`\mathrm{logit}(m) \pm t \, se / (m (1 - m))`; NaN where m is 0 or 1."""
+    r"""Return the interval :math:`\mathrm{logit}(m) \pm t \, se / (m (1 - m))` on the scale of m; NaN if m is 0 or 1."""
     value, error = estimate.value, estimate.std_error
     if not 0 < value < 1:
         return float("nan"), float("nan")
@@ -28,7 +28,7 @@ class Proportion(Estimate):
     """A proportion, whose interval is symmetric on the logit scale. Differences are plain estimates."""
 
     def interval(self, confidence: float | None = None, kind: str = "normal") -> tuple[float, float]:
-        """Confidence interval; arguments as of `Estimate.interval`."""
+        """Return the confidence interval; arguments as in `Estimate.interval`."""
         level = check_confidence(self.confidence if confidence is None else confidence)
         if kind != "normal":
             return super().interval(level, kind)

@@ -1,4 +1,4 @@
-"""Acquisition as a Gymnasium environment; importing this registers ``afape/Acquisition-v0``."""
+"""Gymnasium environments of feature acquisition. Importing this module registers ``afape/Acquisition-v0``."""
 
 try:
     import gymnasium
@@ -6,8 +6,7 @@ except ImportError as error:
     raise ImportError("afape.gym needs gymnasium, which is not installed: pip install 'afape[agents]'.") from error
 
 from .environment import AcquisitionEnv
-from .rollout import rollout
-from .vector import AcquisitionVectorEnv
+from .vector import AcquisitionVectorEnv, rollout
 
 __all__ = ["ID", "AcquisitionEnv", "AcquisitionVectorEnv", "rollout"]
 

@@ -1,4 +1,4 @@
-"""One episode at a time: the Gymnasium environment."""
+"""AcquisitionEnv: a Gymnasium environment with one episode at a time."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import numpy as np
 from gymnasium import spaces
 from numpy.typing import NDArray
 
-from ..arrays import Bools
+from .._arrays import Bools
 from .episodes import Episodes, checked_actions
 
 __all__ = ["AcquisitionEnv", "action_space", "observation_space"]
@@ -20,25 +20,24 @@ Observation = NDArray[np.float32]
 class AcquisitionEnv(gymnasium.Env[Observation, np.int64]):
     """Acquire groups of one row at a price, then stop and pay for a wrong prediction.
 
-    On complete data every group can be acquired, as in deployment (*online*). On records with gaps, an episode is limited
-    to what its row has recorded (*semi-offline*, blocked): the average return is then that of the blocked policy, not of
-    the agent, so train here and judge with `afape.evaluate`.
+    On complete data every group can be acquired, as in deployment (*online*). On records with gaps, an episode can only
+    acquire groups that its row has recorded (*semi-offline*, blocked). The mean return is then that of the blocked policy,
+    not that of the agent: train here, and evaluate with `afape.evaluate`.
 
     Parameters
     ----------
     data : Retrospective
-        Complete data or records; each episode runs on a row drawn at random.
+        Complete data or records; each episode runs on a random row.
     classifier
-        Predicts where an episode stops.
+        Predicts the label where an episode stops.
 
     Notes
     -----
-    *Observation*: the columns in group order, 0 where unknown, followed by 1 for each acquired group. *Actions*: the groups,
-    and G to stop. ``info["action_mask"]`` and ``action_masks()`` tell which are open; any other action ends the episode as
-    stopping does (``info["blocked"]``), as for a deterministic policy that is blocked. A learner that takes no mask therefore
-    learns the cost of stopping for actions that are seldom recorded; prefer one that takes masks on records.
-    *Reward*: minus the price, at the end minus the misclassification cost; no discount belongs to it.
-    ``reset(options={"row": i})`` chooses the row.
+    *Observation*: the columns in group order, 0 where unknown, then 1 for each acquired group. *Actions*: the groups, and G
+    to stop. ``info["action_mask"]`` and ``action_masks()`` show the allowed actions. Any other action ends the episode like
+    stopping (``info["blocked"]``). A learner without masks therefore learns the cost of stopping for groups that are seldom
+    recorded; on records, use a learner with masks. *Reward*: minus the price; at the end, minus the misclassification cost.
+    Rewards are not discounted. ``reset(options={"row": i})`` chooses the row.
 
     Examples
     --------
@@ -65,14 +64,14 @@ class AcquisitionEnv(gymnasium.Env[Observation, np.int64]):
     def reset(
         self, *, seed: int | None = None, options: dict[str, Any] | None = None
     ) -> tuple[Observation, dict[str, Any]]:
-        """Start an episode on a row drawn at random, or on ``options["row"]``."""
+        """Start an episode on a random row, or on ``options["row"]``."""
         super().reset(seed=seed)
         n = len(self.episodes.data)
         row = (options or {}).get("row")
         if row is None:
             row = self.np_random.integers(n)
         elif isinstance(row, bool) or not isinstance(row, int | np.integer) or not 0 <= row < n:
-            raise ValueError(f"'row' in the options must be a row from 0 to {n - 1}, but is {row!r}.")
+            raise ValueError(f"options['row'] must be a row from 0 to {n - 1}, but is {row!r}.")
         self.episodes.start(np.array([0]), np.array([row]))
         self._running = True
         return self.episodes.observe()[0], self._info(False)
@@ -82,13 +81,13 @@ class AcquisitionEnv(gymnasium.Env[Observation, np.int64]):
         if not self._running:
             raise RuntimeError("No episode is running; call reset() first.")
         checked = checked_actions(action, (), self.episodes.data.problem.n_groups)
-        outcome = self.episodes.act(np.array([0]), checked)
-        self._running = not outcome.ended[0]
-        info = self._info(bool(outcome.blocked[0]))
-        return self.episodes.observe()[0], float(outcome.reward[0]), bool(outcome.ended[0]), False, info
+        effect = self.episodes.act(np.array([0]), checked)
+        self._running = not effect.ended[0]
+        info = self._info(bool(effect.blocked[0]))
+        return self.episodes.observe()[0], float(effect.reward[0]), bool(effect.ended[0]), False, info
 
     def action_masks(self) -> Bools:
-        """Which actions are open, as sb3-contrib asks for them."""
+        """True for allowed actions, shape (G + 1,); sb3-contrib calls this method."""
         return np.asarray(self.episodes.masks()[0])
 
     def _info(self, blocked: bool) -> dict[str, Any]:
@@ -100,7 +99,7 @@ class AcquisitionEnv(gymnasium.Env[Observation, np.int64]):
 
 
 def observation_space(episodes: Episodes) -> spaces.Box[np.float32]:
-    """Any number per column, 0 or 1 per group; the same whatever the rows, so that a model fits other rows too."""
+    """Any number per column, 0 or 1 per group. It does not depend on the rows, so a model can be used with other rows."""
     d, n_groups = episodes.data.values.shape[1], episodes.acquired.shape[1]
     largest = np.finfo(np.float32).max
     low = np.concatenate([np.full(d, -largest), np.zeros(n_groups)]).astype(np.float32)
@@ -109,5 +108,5 @@ def observation_space(episodes: Episodes) -> spaces.Box[np.float32]:
 
 
 def action_space(episodes: Episodes) -> spaces.Discrete:
-    """The groups, and stopping."""
+    """Return the G + 1 actions: the groups, and stopping."""
     return spaces.Discrete(episodes.acquired.shape[1] + 1)

@@ -1,4 +1,4 @@
-"""Episodes advanced together as arrays: what both environments are made of."""
+"""Episodes that run in parallel as arrays; both environments use them."""
 
 from __future__ import annotations
 
@@ -7,63 +7,63 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from ..agents.learned import check_stopper
+from .._arrays import Bools, Floats, Ints
+from ..agents.learned_agent import check_training_classifier
 from ..agents.sb3 import observation
-from ..arrays import Bools, Floats, Ints
 from ..classifiers import ask_classifier
-from ..data import Retrospective
+from ..data.retrospective import Retrospective, check_records
 
-__all__ = ["Episodes", "Outcome"]
+__all__ = ["Effect", "Episodes", "checked_actions"]
 
 
-class Outcome(NamedTuple):
-    """What one step did to the episodes that took it."""
+class Effect(NamedTuple):
+    """Effect of one step on the m episodes that took it."""
 
-    reward: Floats  # minus the price, or minus the misclassification cost at the end
-    ended: Bools
-    blocked: Bools  # asked for what the row does not have, or has already: ended as if stopped
+    reward: Floats  # (m,) minus the price; at the end, minus the misclassification cost
+    ended: Bools  # (m,)
+    blocked: Bools  # (m,) the group was not recorded or already acquired, so the episode ended
 
 
 class Episodes:
-    """Episodes on records, one per place.
+    """Episodes on records, in numbered places.
 
     Parameters
     ----------
     data : Retrospective
         Each episode runs on one of its rows.
     classifier
-        Predicts where an episode stops.
+        Predicts the label where an episode stops.
     size : int
-        Episodes at a time.
+        Number of places, episodes that run at a time.
     """
 
     def __init__(self, data: Any, classifier: Any, size: int) -> None:
-        self.data = checked_data(data)
-        self.classifier = check_stopper(classifier, self.data)
+        self.data = _checked_data(data)
+        self.classifier = check_training_classifier(classifier, self.data)
         self.row = np.zeros(size, dtype=np.intp)
         self.acquired = np.zeros((size, self.data.problem.n_groups), dtype=bool)
 
     def start(self, places: Ints, rows: Ints) -> None:
-        """Start these episodes on these rows, with the free groups that the rows have."""
+        """Start episodes in these places on these rows, with the free groups that the rows have."""
         self.row[places] = rows
         self.acquired[places] = self.data.recorded[rows] & self.data.problem.free
 
     @property
     def values(self) -> Floats:
-        """What the agent sees, NaN outside the acquired groups."""
+        """Values that the agent sees, (size, d), NaN outside the acquired groups."""
         return np.where(self.acquired[:, self.data.column_group], self.data.values[self.row], np.nan)
 
     def observe(self) -> NDArray[np.float32]:
-        """Values, 0 where unknown, followed by 1 for each acquired group."""
+        """Observations, (size, d + G): values, 0 where unknown, then 1 for each acquired group."""
         return np.asarray(observation(self.values, self.acquired))
 
     def masks(self) -> Bools:
-        """Actions that are open: recorded groups that are not acquired, and stopping."""
+        """True for allowed actions, (size, G + 1): recorded groups that are not acquired, and stopping."""
         open_groups = self.data.recorded[self.row] & ~self.acquired
         return np.column_stack([open_groups, np.ones(len(self.row), dtype=bool)])
 
-    def act(self, places: Ints, actions: Ints) -> Outcome:
-        """Take one action in each of these episodes; one call of the classifier for all that end."""
+    def act(self, places: Ints, actions: Ints) -> Effect:
+        """Take one action in each of these episodes. The classifier is called once, for all that end."""
         n_groups = self.acquired.shape[1]
         allowed = self.masks()[places, actions]
         ended = (actions == n_groups) | ~allowed
@@ -73,7 +73,7 @@ class Episodes:
         self.acquired[places[on], actions[on]] = True
         if ended.any():
             reward[ended] = -self._stop_cost(places[ended])
-        return Outcome(reward, ended, ~allowed)
+        return Effect(reward, ended, ~allowed)
 
     def _stop_cost(self, places: Ints) -> Floats:
         data, row = self.data, self.row[places]
@@ -81,26 +81,23 @@ class Episodes:
         return np.asarray(data.costs[data.labels[row], codes])
 
 
-def checked_data(data: Any) -> Retrospective:
-    """Refuse an environment without rows."""
+def _checked_data(data: Any) -> Retrospective:
     if data is None:
         raise ValueError(
             "'data' must be given before an environment can be reset: "
             "AcquisitionEnv(data, classifier), or gymnasium.make(afape.gym.ID, data=data, classifier=classifier)."
         )
-    if not isinstance(data, Retrospective):
-        raise TypeError(f"'data' must be an afape.Retrospective, not {type(data).__name__}.")
-    if not len(data):
+    if not len(check_records(data)):
         raise ValueError("'data' must have rows for episodes to run on, but is empty.")
-    return data
+    return data  # type: ignore[no-any-return]
 
 
 def checked_actions(actions: Any, shape: tuple[int, ...], n_groups: int) -> Ints:
-    """Refuse what is not one action per episode."""
+    """Return the actions as an array; raise an error if there is not one valid action per episode."""
     array = np.asarray(actions)
     if array.shape != shape or array.dtype.kind not in "iu" or (array < 0).any() or (array > n_groups).any():
         raise ValueError(
             f"'action' must be a group index, or {n_groups} to stop, shape {shape}, but is {array.tolist()!r}. "
-            "info['action_mask'] tells which are open."
+            "info['action_mask'] shows the allowed actions."
         )
     return array.astype(np.intp).reshape(-1)

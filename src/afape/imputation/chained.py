@@ -1,4 +1,4 @@
-"""Chained equations: draw each group with gaps given all others and the label, in turns."""
+"""Chained equations: draw each group with gaps given all other groups and the label, in turns."""
 
 from __future__ import annotations
 
@@ -7,11 +7,11 @@ from typing import Protocol
 
 import numpy as np
 
-from ..arguments import check_count
-from ..arrays import Floats, Ints
-from ..data import Retrospective
-from .blocks import Block, blocks_of
-from .linear import LinearModel
+from .._arguments import check_count
+from .._arrays import Floats, Ints
+from ..data.retrospective import Retrospective
+from .incomplete_groups import IncompleteGroup, incomplete_groups
+from .regressions import LinearModel
 from .trees import TreeModel
 
 __all__ = ["MODELS", "ChainedImputer"]
@@ -20,33 +20,32 @@ MODELS = ("trees", "linear", "matching")
 
 
 class _GroupModel(Protocol):
-    def draw(self, block: Block, predictors: Floats, labels: Ints, rng: np.random.Generator) -> Floats: ...
+    def draw(self, group: IncompleteGroup, predictors: Floats, labels: Ints, rng: np.random.Generator) -> Floats: ...
 
 
 class ChainedImputer:
     r"""Impute from :math:`p(X_{mis} \mid X_{obs}, Y)` by chained equations over groups.
 
-    Groups with gaps take turns: each is drawn, in all rows that lack it, given the label and the present values of all
-    other groups, by a model whose parameters were themselves drawn, so that imputations are proper. The columns
+    Groups with gaps take turns. Each is drawn, in all rows that lack it, given the label and the present values of all
+    other groups, by a model whose parameters are drawn too, so that imputations are proper. The columns
     of a group are missing together and are drawn together. A row that records a group only in part counts as
     lacking it, as everywhere in afape: which of its columns a row lacks may depend on their values in ways that the
-    assumption on groups does not cover, and `Retrospective` has told the user how many rows this concerns.
+    assumption on groups does not cover. `Retrospective` warns of such rows.
 
     Parameters
     ----------
     model : {"trees", "linear", "matching"}
-        What a group is drawn from.
+        Model of a group.
 
-        - "trees": rows in the same leaf of a tree grown on a bootstrap sample. Finds interactions and steps by
-          itself, draws a group whole, keeps whatever values a column takes, and gets finer with the rows.
-        - "linear": normal linear regressions for numbers, logistic ones for categories, one per label class where the
-          class has the rows. Better in small data, if the relations are indeed linear. Slow where categories
-          have many levels.
-        - "matching": the same, but a number is taken from a row with a similar prediction.
+        - "trees": values of a row in the same leaf of a tree grown on a bootstrap sample. Finds interactions and steps,
+          draws a group whole, only draws values that were recorded, and has finer leaves with more rows.
+        - "linear": normal linear regressions for numbers, logistic ones for categories, one per label class with enough
+          rows. Better in small data if the relations are linear. Slow if categories have many levels.
+        - "matching": as "linear", but a number is taken from a row with a similar prediction.
     n_sweeps : int
         Turns of every group. With one group, one is enough.
     min_leaf : int
-        Recorded rows that a leaf of a tree holds at least.
+        Least number of recorded rows in a leaf of a tree.
 
     Examples
     --------
@@ -66,27 +65,34 @@ class ChainedImputer:
         self.min_leaf = check_count("min_leaf", min_leaf, 1)
 
     def impute(self, data: Retrospective, n_imputations: int, random_state: int | None) -> Iterator[Floats]:
-        """Completed tables of shape (n, d), one after another; table k depends on the seed and k alone."""
+        """Completed tables of shape (n, d), one after another; table k depends only on the seed and k."""
         lacking = np.flatnonzero(~data.recorded.any(axis=0))
         if len(lacking):
             name = data.problem.group_names[lacking[0]]
             raise ValueError(f"'data' must record every group somewhere, but {name!r} is recorded in no row.")
-        blocks = blocks_of(data)
-        for seed in np.random.SeedSequence(random_state).spawn(n_imputations):
-            yield self._completed(data, blocks, np.random.default_rng(seed))
+        yield from self.completed(data, data.values, n_imputations, random_state)
 
-    def _completed(self, data: Retrospective, blocks: list[Block], rng: np.random.Generator) -> Floats:
+    def completed(
+        self, data: Retrospective, values: Floats, n_imputations: int, random_state: int | None
+    ) -> Iterator[Floats]:
+        """Complete ``values`` (n, d): those of the data, with any columns of groups that no row has recorded filled in."""
+        groups = incomplete_groups(data)
+        for seed in np.random.SeedSequence(random_state).spawn(n_imputations):
+            yield self._completed(values.copy(), data.labels, groups, np.random.default_rng(seed))
+
+    def _completed(
+        self, values: Floats, labels: Ints, groups: list[IncompleteGroup], rng: np.random.Generator
+    ) -> Floats:
         model = self._model()
-        values = data.values.copy()
         known = np.isfinite(values.sum(axis=0))  # columns without gaps
-        for sweep in range(self.n_sweeps if len(blocks) > 1 else 1):
-            for block in blocks:
+        for sweep in range(self.n_sweeps if len(groups) > 1 else 1):
+            for group in groups:
                 if sweep == 0:  # given the groups that are complete by now
                     given = known.copy()
-                    known[block.columns] = True
+                    known[group.columns] = True
                 else:
-                    given = ~np.isin(np.arange(len(known)), block.columns)
-                values[np.ix_(block.absent, block.columns)] = model.draw(block, values[:, given], data.labels, rng)
+                    given = ~np.isin(np.arange(len(known)), group.columns)
+                values[np.ix_(group.absent, group.columns)] = model.draw(group, values[:, given], labels, rng)
         return values
 
     def _model(self) -> _GroupModel:

@@ -1,37 +1,37 @@
-"""Completed rows from donors: what a row lacks is taken from rows of other folds that are like it in what it may show."""
+"""Rows completed from donors: a row takes what it lacks from a row of another fold with similar shown values."""
 
 from __future__ import annotations
 
-from copy import copy, deepcopy
+from copy import deepcopy
 from dataclasses import dataclass, field
 
 import numpy as np
 
-from ..arrays import Bools, Floats, Ints, Singles, in_own_units, own_units
-from ..data import Retrospective
+from .._arrays import Bools, Floats, Ints, Singles, in_own_units, own_units
+from ..data.retrospective import Retrospective
 from .chained import ChainedImputer
-from .linear import ROWS_PER_COEFFICIENT, least_squares
+from .regressions import ROWS_PER_COEFFICIENT, least_squares
 from .trees import grown_tree, leaf_donors, tree_design
 
 __all__ = ["DonorPool", "DonorTree", "Donors"]
 
-_HELD = 2**22  # donors in the trees that are kept for further policies
+_MAX_KEPT = 2**22  # donors in the trees that are kept for further policies
 
 
 @dataclass(frozen=True, eq=False)
 class DonorPool:
-    """Rows of other folds, completed, that lend their values to the rows of one fold.
+    """Completed rows of other folds, from which the rows of one fold take values.
 
     Parameters
     ----------
     values : list of ndarray of shape (m, d)
-        The same rows completed several times.
+        The rows, completed several times.
     labels : ndarray of int, shape (m,)
         Their labels.
     n_classes : int
         Number of labels.
     weight : ndarray of shape (d,)
-        What each column weighs in the search for similar rows.
+        Weight of each column in the search for similar rows.
     """
 
     values: list[Floats]
@@ -41,31 +41,25 @@ class DonorPool:
 
     @staticmethod
     def of(data: Retrospective, rows: Ints, n_tables: int, seed: int) -> DonorPool:
-        """Complete these rows, and these alone, ``n_tables`` times."""
-        part = data.take(rows)
-        never = np.asarray(~part.recorded.any(axis=0))
-        if never.any():  # nobody to take these groups from: any constant will do, a conditional mean need not be right
-            recorded = part.recorded | never
-            part.values = np.where(never[part.column_group], 0.0, part.values)
-            part.recorded = recorded
-        weight = 1 / np.sqrt(
-            np.bincount(data.source_column)[data.source_column]
-        )  # levels of a category weigh as one column
-        if not np.isnan(part.values).any():
-            return DonorPool([part.values], part.labels, len(data.classes), weight)
-        tables = list(ChainedImputer("trees", n_sweeps=3).impute(part, n_tables, seed))
-        return DonorPool(tables, part.labels, len(data.classes), weight)
+        """Complete these rows ``n_tables`` times, learning from these rows only.
 
-    def tree(self, shown: Bools, table: int, rng: np.random.Generator, min_leaf: int) -> DonorTree:
-        """A tree that finds donors by the columns ``shown`` and the label, grown on a bootstrap sample."""
-        values = self.values[table % len(self.values)]
-        count = np.bincount(rng.integers(len(values), size=len(values)), minlength=len(values))
-        return DonorTree(self, values, shown, count, rng, min_leaf)
+        Groups that none of the rows has recorded become 0: any conditional mean keeps the estimates unbiased.
+        """
+        chosen = data.take(rows)
+        never = np.asarray(~chosen.recorded.any(axis=0))
+        values = np.where(never[data.column_group], 0.0, chosen.values)
+        weight = 1 / np.sqrt(np.bincount(data.source_column)[data.source_column])  # a category counts as one column
+        tables = [values]
+        if np.isnan(values).any():
+            tables = list(ChainedImputer("trees", n_sweeps=3).completed(chosen, values, n_tables, seed))
+        return DonorPool(tables, chosen.labels, len(data.classes), weight)
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(eq=False)
 class Donors:
-    """Donor pools by fold and trees by what they show, made once for all policies on the same records.
+    """Donor pools by fold and donor trees by shown columns, for all policies on the same records.
+
+    Pools and trees are made when a policy first asks for them, and kept. They do not depend on the policy that asks first.
 
     Parameters
     ----------
@@ -74,60 +68,57 @@ class Donors:
     """
 
     seed: int
-    pools: dict[tuple[int, bytes], DonorPool] = field(default_factory=dict)
-    trees: dict[tuple[bytes, int, int], tuple[DonorPool, DonorTree]] = field(default_factory=dict)
+    _pools: dict[tuple[int, bytes], DonorPool] = field(init=False, repr=False, default_factory=dict)
+    _trees: dict[tuple[bytes, int, int], DonorTree] = field(init=False, repr=False, default_factory=dict)  # undrawn
 
     def pool(self, data: Retrospective, rows: Bools, n_tables: int, fold: int) -> DonorPool:
-        """The donors of a fold: these rows, completed ``n_tables`` times."""
+        """The donors of a fold: these rows (n,), completed ``n_tables`` times."""
         key = fold, np.packbits(rows).tobytes()
-        if key not in self.pools:
-            self.pools[key] = DonorPool.of(data, np.flatnonzero(rows), n_tables, self.seed + fold)
-        return self.pools[key]
+        if key not in self._pools:
+            self._pools[key] = DonorPool.of(data, np.flatnonzero(rows), n_tables, self.seed + fold)
+        return self._pools[key]
 
     def tree(self, pool: DonorPool, fold: int, table: int, shown: Bools, number: list[int], min_leaf: int) -> DonorTree:
-        """A tree of a pool; it draws the same for every policy, whichever came first.
+        """A tree of a pool with its own random numbers, which are the same for every policy.
 
-        ``number`` are the groups that are shown beside those that are always known.
+        ``shown`` (d,) are the columns to find donors by, ``number`` the shown groups beside those that are always known.
         """
         key = shown.tobytes(), fold, table
-        grown_on, found = self.trees.get(key, (None, None))
-        if found is None or grown_on is not pool:
+        found = self._trees.get(key)
+        if found is None or found.grown.pool is not pool:
             rng = np.random.default_rng([self.seed, fold, table, *number])
-            found = pool.tree(shown, table, rng, min_leaf)
-            if (len(self.trees) + 1) * len(pool.labels) <= _HELD:
-                self.trees[key] = pool, found
-        return found.again()
+            found = DonorTree(_GrownTree(pool, table, shown, rng, min_leaf), rng)
+            if (len(self._trees) + 1) * len(pool.labels) <= _MAX_KEPT:
+                self._trees[key] = found
+        return DonorTree(found.grown, deepcopy(found.rng))
 
 
-class DonorTree:
-    """Rows in the same leaf are alike in what is shown, for all that is hidden at once.
+class _GrownTree:
+    """A tree on a bootstrap sample of a pool; rows in the same leaf are similar in what is shown.
 
     One tree with several outputs predicts the hidden columns, each with variance 1, from the shown ones, the label, and
-    linear predictions of the hidden columns per label class. A row takes all hidden columns from one donor of its leaf,
-    so that what is hidden keeps its joint law.
+    linear predictions of the hidden columns per label class.
     """
 
-    def __init__(
-        self, pool: DonorPool, values: Floats, shown: Bools, count: Ints, rng: np.random.Generator, min_leaf: int
-    ) -> None:
-        self.pool, self.values, self.shown, self.rng = pool, values, shown, rng
-        hidden = in_own_units(values[:, ~shown])
+    def __init__(self, pool: DonorPool, table: int, shown: Bools, rng: np.random.Generator, min_leaf: int) -> None:
+        self.pool, self.values, self.shown = pool, pool.values[table % len(pool.values)], shown
+        n = len(self.values)
+        count = np.bincount(rng.integers(n, size=n), minlength=n)
+        hidden = in_own_units(self.values[:, ~shown])
         centre, spread = hidden.mean(axis=0), hidden.std(axis=0)
         scaled = (hidden - centre) / np.where(spread > 0, spread, 1.0) * pool.weight[~shown]
         self._fit_linear(scaled, count)
-        design = self._design(values[:, shown], pool.labels)
+        design = self._design(self.values[:, shown], pool.labels)
         self.tree = grown_tree(design, scaled, count, min_leaf, rng)
-        self.donors = np.repeat(np.arange(len(count)), count)
-        self.leaf = self.tree.tree_.apply(design[self.donors])
+        self.donors = np.repeat(np.arange(n), count)
+        self.donor_leaf = self.tree.tree_.apply(design[self.donors])
 
-    def again(self) -> DonorTree:
-        """The same tree with the draws it began with."""
-        other = copy(self)
-        other.rng = deepcopy(self.rng)
-        return other
+    def leaf(self, values: Floats, labels: Ints) -> Ints:
+        """Leaf of each row (m,); only shown columns are used."""
+        return np.asarray(self.tree.tree_.apply(self._design(values[:, self.shown], labels)))
 
     def _fit_linear(self, scaled: Floats, count: Ints) -> None:
-        """Coefficients per label class, or of all classes together where a class has too few rows."""
+        """Coefficients per label class; those of all classes together for a class with too few rows."""
         shown, labels = self.values[:, self.shown], self.pool.labels
         self.units = own_units(shown)  # so that squares stay finite, however large the values are
         unit = np.ldexp(shown, -self.units)
@@ -149,10 +140,17 @@ class DonorTree:
         label = np.eye(self.pool.n_classes, dtype=np.float32)[labels][:, 1:]
         return np.column_stack([tree_design(shown, self.units), label, linear.astype(np.float32)])
 
+
+@dataclass(frozen=True, eq=False)
+class DonorTree:
+    """A grown tree and the random numbers that choose donors. Every call of `complete` draws further numbers."""
+
+    grown: _GrownTree
+    rng: np.random.Generator
+
     def complete(self, values: Floats, labels: Ints) -> Floats:
-        """These rows with their hidden columns drawn; what they hold there is not looked at."""
-        out = values.copy()
-        leaf = self.tree.tree_.apply(self._design(values[:, self.shown], labels))
-        chosen = self.donors[leaf_donors(self.leaf, leaf, self.rng)]
-        out[:, ~self.shown] = self.values[chosen][:, ~self.shown]
+        """Draw the hidden columns of these rows (m, d) from one donor per row, which keeps their joint law."""
+        grown, out = self.grown, values.copy()
+        chosen = grown.donors[leaf_donors(grown.donor_leaf, grown.leaf(values, labels), self.rng)]
+        out[:, ~grown.shown] = grown.values[chosen][:, ~grown.shown]
         return out

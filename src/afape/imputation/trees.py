@@ -1,4 +1,4 @@
-"""Draw a group from the leaf of a tree: any kind of column, any interaction, and only values that were recorded."""
+"""Draw a group from the leaf of a tree: for any kind of column and interaction, and only recorded values."""
 
 from __future__ import annotations
 
@@ -6,15 +6,15 @@ import numpy as np
 from sklearn import config_context
 from sklearn.tree import DecisionTreeRegressor
 
-from ..arrays import Floats, Ints, Singles, own_units
-from ..nuisance.propensity.logistic import logistic_design
-from .blocks import Block
-from .linear import ROWS_PER_COEFFICIENT, least_squares
+from .._arrays import Floats, Ints, Singles, own_units
+from ..propensity.logistic import logistic_design
+from .incomplete_groups import IncompleteGroup
+from .regressions import ROWS_PER_COEFFICIENT, least_squares
 
 __all__ = ["TreeModel", "grown_tree", "leaf_donors", "tree_design"]
 
 _USUAL = -10, 60  # columns whose largest value is between 2^-10 and 2^60 are left in their units
-_MAX_GROWN = 10_000  # rows that shape a tree; finer leaves cost time and no longer change the costs
+_MAX_GROWN = 10_000  # rows that a tree is grown on; finer leaves take time and hardly change the costs
 
 
 class TreeModel:
@@ -23,54 +23,54 @@ class TreeModel:
     One tree with several outputs predicts all columns of a group, and a row that lacks the group takes it whole
     from a random recorded row of its leaf (classification and regression trees as in Burgette and Reiter 2010,
     here for whole groups). Beside the other columns and the label, the tree may split on linear predictions of the
-    group's columns, one regression per label class: a tree alone needs many splits, and so many rows, for what
-    depends a little on each of many columns. Regressions, tree and donors come from one bootstrap sample of the recorded
-    rows, which stands for the draw of the parameters: within a leaf this is the approximate Bayesian bootstrap of
+    group's columns, one regression per label class: a tree alone needs many splits, and so many rows, if a column
+    depends a little on each of many others. Regressions, tree and donors come from one bootstrap sample of the recorded
+    rows, which replaces a draw of the parameters: within a leaf this is the approximate Bayesian bootstrap of
     Rubin and Schenker (1986).
 
     Parameters
     ----------
     min_leaf : int
-        Recorded rows that a leaf holds at least.
+        Least number of recorded rows in a leaf.
     """
 
     def __init__(self, min_leaf: int = 5) -> None:
         self.min_leaf = min_leaf
 
-    def draw(self, block: Block, predictors: Floats, labels: Ints, rng: np.random.Generator) -> Floats:
-        """Columns of the block in the rows that lack it."""
-        count = block.bootstrap(rng)
+    def draw(self, group: IncompleteGroup, predictors: Floats, labels: Ints, rng: np.random.Generator) -> Floats:
+        """Draw the columns of the group in the rows that lack it, (len(absent), len(columns))."""
+        count = group.bootstrap(rng)
         label = np.eye(int(labels.max()) + 1)[labels][:, 1:]
-        linear = _linear_predictions(block, np.column_stack([predictors, label]), labels, count)
+        linear = _linear_predictions(group, np.column_stack([predictors, label]), labels, count)
         columns = np.column_stack([predictors, label, linear])
         design = tree_design(columns, own_units(columns))
-        tree = grown_tree(design[block.present], block.scaled, count, self.min_leaf, rng)
+        tree = grown_tree(design[group.present], group.scaled, count, self.min_leaf, rng)
         donors = np.repeat(np.arange(len(count)), count)
-        leaves = [tree.tree_.apply(design[rows]) for rows in (block.present[donors], block.absent)]
+        leaves = [tree.tree_.apply(design[rows]) for rows in (group.present[donors], group.absent)]
         chosen = leaf_donors(leaves[0], leaves[1], rng)
-        return np.asarray(block.values[donors[chosen]])
+        return np.asarray(group.values[donors[chosen]])
 
 
-def _linear_predictions(block: Block, columns: Floats, labels: Ints, count: Ints) -> Floats:
-    """Predictions of the block's columns in all rows, by label class where that has the rows."""
-    z = logistic_design(columns)
-    out = np.empty((len(z), len(block.columns)))
-    known = labels[block.present]
+def _linear_predictions(group: IncompleteGroup, columns: Floats, labels: Ints, count: Ints) -> Floats:
+    """Predictions of the group's columns in all rows, by label class if it has enough rows; (n, len(columns))."""
+    z = np.ascontiguousarray(logistic_design(columns))
+    out = np.empty((len(z), len(group.columns)))
+    known = labels[group.present]
     drawn = np.bincount(known, weights=count, minlength=int(labels.max()) + 1)
     alone = drawn >= ROWS_PER_COEFFICIENT * z.shape[1]
-    parts = [(known == y, labels == y) for y in np.flatnonzero(alone)]
-    for learn, fill in [*parts, (np.ones(len(known), dtype=bool), ~alone[labels])]:
+    classes = [(known == y, labels == y) for y in np.flatnonzero(alone)]
+    for learn, fill in [*classes, (np.ones(len(known), dtype=bool), ~alone[labels])]:
         if fill.any():
             donors = np.repeat(np.flatnonzero(learn), count[learn])
-            out[fill] = z[fill] @ least_squares(z[block.present[donors]], block.scaled[donors])
+            out[fill] = z[fill] @ least_squares(z[group.present[donors]], group.scaled[donors])
     return out
 
 
 def tree_design(columns: Floats, units: Ints) -> Singles:
     """Columns in single precision, very small and very large ones divided by the powers of two of their ``units``.
 
-    Trees calculate in single precision and see no difference below 1e-7: very large columns would overflow, and very small
-    ones would be constant for them.
+    Trees calculate in single precision and ignore differences below 1e-7: very large columns would overflow, and very small
+    ones would be constant.
     """
     unusual = np.where((units < _USUAL[0]) | (units > _USUAL[1]), units, 0)
     return np.ldexp(columns, -unusual).astype(np.float32) if unusual.any() else columns.astype(np.float32)
@@ -79,21 +79,20 @@ def tree_design(columns: Floats, units: Ints) -> Singles:
 def grown_tree(
     design: Singles, scaled: Floats, count: Ints, min_leaf: int, rng: np.random.Generator
 ) -> DecisionTreeRegressor:
-    """A tree that predicts all columns at once from a design in single precision, rows counted ``count`` times.
+    """Grow a tree that predicts all columns from a design in single precision, with rows counted ``count`` times.
 
-    Hundreds of small trees are grown for one policy; the columns were checked when the records were read, and are not
-    checked again for every tree.
+    Hundreds of small trees are grown for one policy, so columns are not checked again: `Retrospective` checked them.
     """
     sample = np.flatnonzero(count)
     grown = sample if len(sample) <= _MAX_GROWN else rng.choice(sample, _MAX_GROWN, replace=False)
     tree = DecisionTreeRegressor(min_samples_leaf=min_leaf, random_state=int(rng.integers(2**31)))
-    with config_context(skip_parameter_validation=True):
+    with config_context(skip_parameter_validation=True, assume_finite=True):
         tree.fit(design[grown], scaled[grown], sample_weight=count[grown], check_input=False)
     return tree
 
 
 def leaf_donors(donor_leaf: Ints, leaf: Ints, rng: np.random.Generator) -> Ints:
-    """Position of a random donor of the same leaf, for each row."""
+    """Draw a donor of the same leaf for each row, by its position; (len(leaf),)."""
     order = np.argsort(donor_leaf, kind="stable")
     ordered = donor_leaf[order]
     first = np.searchsorted(ordered, leaf, side="left")

@@ -1,4 +1,4 @@
-"""What the user assumes about why values are missing, and what the probability of being recorded is conditional on."""
+"""Assumptions about why values are missing, and the groups that the propensity is conditional on."""
 
 from __future__ import annotations
 
@@ -8,11 +8,11 @@ from typing import Any
 
 import numpy as np
 
-from ..arguments import check_flag, positions_of
-from ..arrays import Bools, Floats, Ints, every
-from ..data import Retrospective
-from ..notices import DroppedRowsWarning, warn
-from .factors import Block, OddsBlock, OddsTerm, OddsWeight
+from .._arguments import check_flag, positions_of
+from .._arrays import Bools, Floats, Ints, every
+from ..data.retrospective import Retrospective
+from ..warnings import DroppedRowsWarning, warn
+from .factors import FactorBlock, OddsBlock, OddsTerm, OddsWeight
 from .graph import MGraph
 from .identification import Identification
 
@@ -21,19 +21,19 @@ __all__ = ["MAR", "MCAR", "MNAR", "Conditioning", "regressors"]
 
 @dataclass(frozen=True, eq=False)
 class Conditioning:
-    """The groups X_adj (X_o, if always recorded) and perhaps the label, given which recording is independent of all else.
+    """The groups X_adj (X_o if always recorded), and perhaps the label, given which recording is independent of all else.
 
     Attributes
     ----------
     groups : ndarray of bool, shape (G,)
         Groups that recording depends on.
     label : bool
-        Whether it depends on the label too.
+        True if recording also depends on the label.
     gaps : ndarray of bool, shape (G,)
         Those of the groups that are not always recorded.
     blocks : tuple of OddsBlock
-        How P(R_gaps = 1 | given) is learned; the blocks' product. Where it depends on further indicators too
-        (``beside``), one over it still has mean one given the groups, rows without the gaps counted as 0.
+        Factors of P(R_gaps = 1 | given). If they also depend on other indicators (``beside``), the inverse of their product
+        still has mean 1 given the groups, where rows without the gaps count as 0.
     """
 
     groups: Bools
@@ -43,19 +43,19 @@ class Conditioning:
 
     @property
     def beside(self) -> bool:
-        """Whether the blocks also depend on the indicators of groups not given."""
+        """True if the blocks also depend on indicators of other groups."""
         return any(not self.gaps[g] for block in self.blocks for term in block.terms for g in term.indicators)
 
     def columns(self, data: Retrospective) -> Ints:
-        """Columns of the given groups."""
+        """Return the positions of the columns of the given groups."""
         return np.flatnonzero(self.groups[data.column_group])
 
     def matrix(self, data: Retrospective) -> Floats:
-        """What to condition on, a line per row: columns of the given groups, then the label's classes but the first."""
+        """Columns to condition on, one row per record: the given groups, then indicators of all classes but the first."""
         return regressors(data, self.groups, self.label)
 
     def searched(self, data: Retrospective) -> tuple[tuple[str, ...], Floats]:
-        """Names and columns in which regions are told: as `matrix`, but with every class where there are several."""
+        """Names and columns that describe regions: as `matrix`, but with indicators of all classes if there are over two."""
         names = [data.columns[j] for j in self.columns(data)]
         values = regressors(data, self.groups, False)
         if self.label:
@@ -65,7 +65,7 @@ class Conditioning:
         return tuple(names), values
 
     def without(self, group: int | None) -> Conditioning:
-        """The same without one of the groups, or without the label, as a regressor; gaps still count as recorded together."""
+        """Return a copy without one group (None: without the label) as a regressor; ``gaps`` stay the same."""
         groups = self.groups.copy()
         if group is not None:
             groups[group] = False
@@ -73,7 +73,7 @@ class Conditioning:
         return Conditioning(groups, self.label and group is not None, self.gaps, blocks)
 
     def usable(self, data: Retrospective) -> Bools | None:
-        """Rows that have everything given recorded; None where all rows do."""
+        """True for rows that have all given groups recorded, shape (n,); None if no group has gaps."""
         return every(data.recorded[:, self.gaps]) if self.gaps.any() else None
 
 
@@ -89,7 +89,7 @@ def _without(block: OddsBlock, group: int | None) -> OddsBlock:
 
 
 def regressors(data: Retrospective, groups: Bools, label: bool) -> Floats:
-    """Columns of groups, and the label's classes but the first."""
+    """Columns of the groups and, with ``label``, indicators of all classes but the first; one row per record."""
     columns = data.values[:, np.flatnonzero(groups[data.column_group])]
     if not label:
         return columns
@@ -98,18 +98,18 @@ def regressors(data: Retrospective, groups: Bools, label: bool) -> Floats:
 
 @dataclass(frozen=True)
 class MCAR:
-    """Missing completely at random: what is recorded depends on nothing."""
+    """Missing completely at random: recording depends on nothing."""
 
     def conditioning(self, data: Retrospective, wanted: Bools) -> Conditioning:
-        """Nothing is given."""
+        """Return an empty conditioning."""
         return Conditioning(_none(data), False, _none(data))
 
     def reasons(self, data: Retrospective, wanted: Bools) -> tuple[str, ...]:
-        """What estimates stand on, in words."""
-        return ("Missing completely at random, taken on trust: no recording depends on a value or on the label.",)
+        """Describe the assumption in words."""
+        return ("Assumption: missing completely at random. No recording depends on a value or on the label.",)
 
     def graph_on(self, data: Retrospective) -> MGraph:
-        """The same as a graph on these records: indicators that depend on each other alone."""
+        """Return the assumption as a graph on these records: indicators depend only on each other."""
         return _joined((), data)
 
 
@@ -124,10 +124,10 @@ class MAR:
     given : sequence of str
         Names of groups; every row must have them recorded.
     label : bool
-        Whether recording may depend on the label as well. It is conditioned on then, wherever the groups are.
+        True if recording may also depend on the label. Then propensities are conditional on the label too.
     drop_gaps : bool
-        Leave out rows that lack a given group, count them and say so. The estimate is then about rows like those that are
-        left; where many are left out, draw a graph instead.
+        True to drop rows that lack a given group, with a warning. Estimates are then about rows like the remaining ones; if
+        many rows are dropped, use a graph instead.
     """
 
     given: Sequence[str]
@@ -141,7 +141,7 @@ class MAR:
         check_flag("drop_gaps", self.drop_gaps)
 
     def rows(self, data: Retrospective) -> Retrospective:
-        """The records to evaluate on: without the rows that lack a given group, where these may be dropped."""
+        """Return the records to evaluate on: with ``drop_gaps``, without the rows that lack a given group."""
         if not self.drop_gaps:
             return data
         groups = positions_of(self.given, data.problem.group_names, "given")
@@ -149,16 +149,16 @@ class MAR:
         if whole.all():
             return data
         warn(
-            f"{int((~whole).sum())} of {len(data)} rows lack one of {list(self.given)} and are left out; estimates are about "
-            "rows like the others.",
+            f"{int((~whole).sum())} of {len(data)} rows lack one of {list(self.given)} and are dropped. Estimates are about "
+            "rows like the remaining ones.",
             DroppedRowsWarning,
         )
         if not whole.any():
-            raise ValueError(f"'drop_gaps' would leave no row: none has all of {list(self.given)} recorded.")
+            raise ValueError(f"'drop_gaps' must leave some rows, but no row has all of {list(self.given)} recorded.")
         return data.take(np.flatnonzero(whole))
 
     def conditioning(self, data: Retrospective, wanted: Bools) -> Conditioning:
-        """The given groups, whatever the policy wants; refuses groups that are not always recorded."""
+        """Return the given groups, whatever the policy wants; raise an error if one has gaps."""
         groups = positions_of(self.given, data.problem.group_names, "given")
         if len(groups) == 0 and not self.label:
             raise ValueError("'given' must name at least one group; for none, use afape.MCAR().")
@@ -167,9 +167,8 @@ class MAR:
             if gaps:
                 raise ValueError(
                     f"'given' groups must always be recorded, but {data.problem.group_names[g]!r} is missing in {gaps} "
-                    f"of {len(data)} rows. Leave these rows out with afape.MAR(..., drop_gaps=True) if they are few; where "
-                    "missingness depends on a group with gaps the data are missing not at random: draw what depends on what "
-                    "and use afape.MNAR(graph=...)."
+                    f"of {len(data)} rows. If these rows are few, drop them with afape.MAR(..., drop_gaps=True). If missingness "
+                    "depends on a group with gaps, the data are missing not at random: use afape.MNAR(graph=...)."
                 )
         return Conditioning(_mask(data, groups), self.label, _none(data))
 
@@ -178,33 +177,30 @@ class MAR:
         return f"MAR(given={list(self.given)!r}{''.join(flags)})"
 
     def reasons(self, data: Retrospective, wanted: Bools) -> tuple[str, ...]:
-        """What estimates stand on, in words."""
+        """Describe the assumption in words."""
         given = ", ".join([*self.given, *(["the label"] if self.label else [])])
-        return (
-            f"Missing at random, taken on trust: recordings depend on {given}, always recorded, and on nothing else.",
-        )
+        return (f"Assumption: missing at random. Recordings depend only on {given}, which every row has.",)
 
     def graph_on(self, data: Retrospective) -> MGraph:
-        """The same as a graph on these records: indicators that depend on what is given, and on each other."""
+        """Return the assumption as a graph on these records: indicators depend on the given groups and on each other."""
         return _joined([*self.given, *([data.problem.label] if self.label else [])], data)
 
 
 @dataclass(frozen=True)
 class MNAR:
-    """Missing not at random, as a missingness graph says.
+    """Missing not at random, according to a missingness graph.
 
     Parameters
     ----------
     graph : MGraph or str
-        Which groups, indicators and perhaps the label decide what is recorded. What has to be adjusted for, and how its
-        probability is learned, follows from it and from what the policy wants (`MGraph.identify`).
+        Shows which groups, indicators and perhaps the label recording depends on. The adjustment set and the factors of the
+        propensity follow from the graph and from the groups that the policy wants (`MGraph.identify`).
     adjust : sequence of str
-        In place of a graph, for those who know: the groups to adjust for, those with gaps in the order in which
-        their recording came about. Recording of each of these may depend on those before it and on the always recorded
-        ones among them; recording of all other groups on all of them. Nothing in the records would tell that the order
-        is wrong.
+        Instead of a graph: the groups to adjust for. List groups with gaps in the order in which they were recorded.
+        Recording of each of these may depend on the ones before it and on the listed groups without gaps. Recording of all
+        other groups may depend on all listed groups. The records cannot show that the order is wrong.
     label : bool
-        With ``adjust``: whether recording may depend on the label as well.
+        With ``adjust``: True if recording may also depend on the label.
     """
 
     graph: MGraph | str | None = None
@@ -215,7 +211,7 @@ class MNAR:
         if (self.graph is None) == (self.adjust is None):
             raise ValueError("MNAR needs either 'graph' or 'adjust': a missingness graph, or the groups to adjust for.")
         if self.graph is not None and self.label:
-            raise ValueError("'label' goes with 'adjust'; in a graph, draw an edge from the label to an indicator.")
+            raise ValueError("'label' needs 'adjust'; in a graph, draw an edge from the label to an indicator.")
         if isinstance(self.graph, str):
             object.__setattr__(self, "graph", MGraph(self.graph))
         if self.graph is not None and not isinstance(self.graph, MGraph):
@@ -229,7 +225,7 @@ class MNAR:
             raise ValueError("'adjust' must name at least one group; for none, use afape.MCAR().")
 
     def graph_on(self, data: Retrospective) -> MGraph:
-        """The graph on these records; of ``adjust`` the one that it stands for."""
+        """Return the graph on these records; ``adjust`` is converted to a graph."""
         if isinstance(self.graph, MGraph):
             return _on_records(self.graph, data)
         gaps = [g for g in self.adjust or () if g in _with_gaps(data)]
@@ -242,16 +238,16 @@ class MNAR:
         return _on_records(MGraph([*edges, *_together(rest)], [f"R_{g}" for g in (*gaps, *rest)]), data)
 
     def identify(self, data: Retrospective, wanted: Bools | None = None) -> Identification:
-        """What the graph decides on these records, for a policy that wants these groups (default: all)."""
+        """Identification on these records, for a policy that wants these groups (default: all)."""
         if not isinstance(self.graph, MGraph):
-            raise ValueError("Without a graph there is nothing to identify from: MNAR(adjust=...) takes it on trust.")
+            raise ValueError("'identify' needs a graph, but MNAR(adjust=...) has none. Pass MNAR(graph=...).")
         problem = data.problem
         graph = _on_records(self.graph, data)
         names = [g for j, g in enumerate(problem.group_names) if wanted is None or wanted[j]]
         return graph.identify(names, label=problem.label)
 
     def conditioning(self, data: Retrospective, wanted: Bools) -> Conditioning:
-        """Groups to adjust for, and how their propensity is learned; refuses what is not identified."""
+        """Return the groups to adjust for and the factors of their propensity; raise an error if it is not identified."""
         if self.graph is None:
             return self._ordered(data)
         found = self.identify(data, wanted)
@@ -263,17 +259,16 @@ class MNAR:
         return Conditioning(groups, found.label is not None, groups & ~data.always_recorded, blocks)
 
     def reasons(self, data: Retrospective, wanted: Bools) -> tuple[str, ...]:
-        """What estimates stand on, in words."""
+        """Describe the assumption in words."""
         if isinstance(self.graph, MGraph):
             names = data.problem.group_names
             full = [f"R_{g}" for j, g in enumerate(names) if data.always_recorded[j] and g in self.graph.missing]
-            odd = f"Always recorded here, so that {', '.join(full)} and its edges play no part." if full else ""
-            head = (f"Graph, taken on trust: {self.graph}.", *([odd] if odd else []))
-            return (*head, *self.identify(data, wanted).reasons)
+            unused = [f"Every row has these groups, so the edges of {', '.join(full)} are ignored."] if full else []
+            return (f"Assumption: the graph {self.graph}.", *unused, *self.identify(data, wanted).reasons)
         given = ", ".join([*(self.adjust or ()), *(["the label"] if self.label else [])])
         return (
-            f"Missing not at random, taken on trust: recordings depend on {given or 'nothing'}, of which groups with gaps "
-            "depend on those named before them only.",
+            f"Assumption: missing not at random. Recordings depend on {given or 'nothing'}; among these, recording of a group "
+            "with gaps depends only on the groups listed before it.",
         )
 
     def _ordered(self, data: Retrospective) -> Conditioning:
@@ -294,7 +289,7 @@ class MNAR:
 
 
 def _joined(given: Sequence[str], data: Retrospective) -> MGraph:
-    """Every indicator depends on what is given, and on the others for reasons outside the data."""
+    """Return a graph in which every indicator depends on the given groups and, through hidden causes, on the others."""
     gaps = _with_gaps(data)
     edges = [(v, f"R_{g}", "->") for v in given for g in gaps]
     return _on_records(MGraph([*edges, *_together(gaps)], [f"R_{g}" for g in gaps]), data)
@@ -309,30 +304,33 @@ def _with_gaps(data: Retrospective) -> list[str]:
 
 
 def _on_records(graph: MGraph, data: Retrospective) -> MGraph:
-    """The graph over all groups of the problem, with indicators where the records have gaps."""
+    """Return the graph over all groups of the problem, with indicators of the groups that have gaps."""
     problem = data.problem
-    nodes = (*problem.group_names, problem.label)  # in this order, so that the same records give the same text
+    nodes = (*problem.group_names, problem.label)  # in this order, so that equal records give equal texts
     if odd := [g for g in problem.group_names if g.startswith("R_")]:
-        raise ValueError(f"In a graph 'R_' marks indicators, but {odd[0]!r} is a group. Rename it.")
+        raise ValueError(f"In a graph, names of indicators start with 'R_', but {odd[0]!r} is a group. Rename it.")
     if unknown := [v for v in graph.variables if v not in nodes]:
         raise ValueError(
-            f"'graph' must name groups, 'R_<group>' and the label {problem.label!r}, but {unknown[0]!r} is none. The groups "
-            f"are {list(problem.group_names)}."
+            f"'graph' must name groups, 'R_<group>' and the label {problem.label!r}, but {unknown[0]!r} is not a group. The "
+            f"groups are {list(problem.group_names)}."
         )
     if problem.label in graph.missing:
-        raise ValueError(f"'graph' has an indicator of the label {problem.label!r}, which is always recorded.")
+        raise ValueError(
+            f"'graph' must have no indicator of the label {problem.label!r}, because it is always recorded. Remove the node "
+            f"R_{problem.label}."
+        )
     gaps = (~data.recorded).sum(axis=0)
     for g in np.flatnonzero(gaps):
         name = problem.group_names[g]
         if name not in graph.missing:
             raise ValueError(
                 f"'graph' contradicts the records: {name!r} is missing in {int(gaps[g])} of {len(data)} rows, but the graph "
-                f"has no node R_{name}. Say what it depends on, or add 'R_{name}' alone if that is nothing."
+                f"has no node R_{name}. Add its edges, or 'R_{name}' alone if it depends on nothing."
             )
     return graph.keeping(_with_gaps(data), nodes)
 
 
-def _indexed(block: Block, data: Retrospective) -> OddsBlock:
+def _indexed(block: FactorBlock, data: Retrospective) -> OddsBlock:
     names, label = data.problem.group_names, data.problem.label
 
     def index(groups: Iterable[str]) -> tuple[int, ...]:

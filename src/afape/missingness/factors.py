@@ -1,34 +1,43 @@
-"""Factors of a propensity: what each is fitted on, given and weighted by; by the names of groups, and by their places."""
+"""Factors of a propensity: regressors, rows and weights of each. FactorBlock names groups, OddsBlock numbers them."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
 from typing import NamedTuple
 
-__all__ = ["Block", "OddsBlock", "OddsTerm", "OddsWeight", "Term", "Weight", "in_order", "probability"]
+__all__ = [
+    "FactorBlock",
+    "FactorTerm",
+    "FactorWeight",
+    "OddsBlock",
+    "OddsTerm",
+    "OddsWeight",
+    "in_order",
+    "probability",
+]
 
 
-class Term(NamedTuple):
-    """Log odds of a set of groups being all recorded rather than all missing: a binary regression."""
+class FactorTerm(NamedTuple):
+    """Log odds that all groups of a set are recorded rather than all missing: a binary regression."""
 
     groups: tuple[str, ...]
     regressors: tuple[str, ...]
-    rows: tuple[str, ...]  # groups recorded in the rows that it is fitted on
-    indicators: tuple[str, ...] = ()  # groups whose being recorded is a regressor
-    absent: tuple[str, ...] = ()  # groups missing in these rows
-    having: tuple[str, ...] = ()  # groups recorded too in rows with the outcome
-    lacking: tuple[str, ...] = ()  # groups recorded too in rows without
+    rows: tuple[str, ...]  # groups recorded in the rows of the fit
+    indicators: tuple[str, ...] = ()  # groups whose indicators are regressors
+    absent: tuple[str, ...] = ()  # groups missing in the rows of the fit
+    having: tuple[str, ...] = ()  # groups also recorded in rows that have ``groups``
+    lacking: tuple[str, ...] = ()  # groups also recorded in rows that lack ``groups``
 
 
-class Weight(NamedTuple):
-    """What rows of a fit weigh: the probability of a block, or one over it."""
+class FactorWeight(NamedTuple):
+    """Weight of the rows of a fit: the probability of a block, or its inverse."""
 
-    block: Block
+    block: FactorBlock
     inverse: bool
-    everyone: bool  # else rows with the outcome only
+    everyone: bool  # False: only rows that have the groups of the term
 
 
-class Block(NamedTuple):
+class FactorBlock(NamedTuple):
     r"""P(R_B = 1 | x, R_E = 1), one factor of the propensity.
 
     With a single term it is a regression. Otherwise it is the odds-ratio form (Nabi, Bhattacharya and Shpitser 2020): for
@@ -37,35 +46,35 @@ class Block(NamedTuple):
     .. math:: \log w_D(x) = -\sum_{\emptyset \ne D' \subseteq D} \eta_{D'}(x), \qquad
        P(R_B = 1 \mid x) = \frac{\sum_{D \subseteq K \setminus B} w_D(x)}{\sum_{D \subseteq K} w_D(x)}
 
-    If every :math:`R_k` is independent of :math:`X_k` given all else in the block, :math:`\eta_D` is free of
-    :math:`x_D`, and thus learned from rows in which all of K but D is recorded.
+    If every :math:`R_k` is independent of :math:`X_k` given all else in the block, :math:`\eta_D` does not depend on
+    :math:`x_D`, so it can be learned from rows in which all of K except D is recorded.
 
-    Where rows are weighted by one over a block, rows with its groups stand for all rows. A block may be given indicators
-    of groups not adjusted for: the product is then :math:`P(R_{adj} = 1 \mid x, R_Z)` in effect, and one over it still has
-    mean one given x among all rows, those without adj counted as 0.
+    Rows that have the groups of a block, weighted by its inverse, represent all rows. A block may also be conditional on
+    indicators of groups outside the adjustment set. The product is then :math:`P(R_{adj} = 1 \mid x, R_Z)`, and its inverse
+    still has mean 1 given x among all rows, where rows without adj count as 0.
     """
 
     groups: tuple[str, ...]  # B
     together: tuple[str, ...]  # K
     earlier: tuple[str, ...]  # E
-    terms: tuple[Term, ...]
-    weights: tuple[Weight, ...] = ()
+    terms: tuple[FactorTerm, ...]
+    weights: tuple[FactorWeight, ...] = ()
 
     @property
     def compared(self) -> bool:
-        """Whether rows without the group are compared with a law that the other blocks identify."""
+        """True if rows without the group are compared with rows that have it."""
         return bool(self.terms[0].having)
 
     def __str__(self) -> str:
         return self.text()
 
-    def text(self, outcome: str = "") -> str:
-        """The block in symbols; ``outcome`` follows the indicators of a regression, such as " = 1"."""
+    def text(self, value: str = "") -> str:
+        """Return the block in symbols; ``value`` follows the indicators of a regression, such as " = 1"."""
         if len(self.terms) == 1:
             term = self.terms[0]
             peeled = {g for w in self.weights if w.everyone for g in w.block.groups}
             inside = [g for g in term.rows if g not in peeled]
-            left = [g + outcome for g in term.groups]
+            left = [g + value for g in term.groups]
             return probability(left, term.regressors, inside, term.indicators, term.absent)
         inner = sorted({r for term in self.terms for r in term.regressors})
         beside = sorted({g for term in self.terms for g in term.indicators})
@@ -75,7 +84,7 @@ class Block(NamedTuple):
         return f"[{form} by odds ratios of {', '.join('R_' + g for g in self.together)}]"
 
     def _as_ratio(self) -> str:
-        """The form of two indicators in which one, k, takes no value of the other group: P(R_l | ..) / P(R_k | R_l)."""
+        """Describe two indicators if one, k, does not depend on the other group's value: P(R_l | ..) / P(R_k | R_l)."""
         single = {term.groups[0]: term for term in self.terms if len(term.groups) == 1}
         for k, leads in ((self.together[1], self.together[0]), (self.together[0], self.together[1])):
             if leads not in single[k].regressors:
@@ -85,7 +94,7 @@ class Block(NamedTuple):
         return ""
 
     def words(self) -> list[str]:
-        """How it is learned, in words."""
+        """Describe in words how the block is learned."""
         peeled = [w.block.text(" = 1") for w in self.weights if w.everyone]
         weighted = f", weighted by 1 / {_product(peeled)}" if peeled else ""
         term = self.terms[0]
@@ -104,26 +113,26 @@ class Block(NamedTuple):
         weight = f"{_product(above)} / {_product(below)}" if below else _product(above)
         seen = ", ".join(dict.fromkeys([*term.rows, *term.lacking]))
         return (
-            f"No rows show the next factor by themselves; {self} compares rows with {seen} recorded, {term.groups[0]} missing, "
-            f"to rows with {', '.join(term.having)} recorded that weigh {weight}"
+            f"No regression gives the next factor; {self} compares rows with {seen} recorded, {term.groups[0]} missing, "
+            f"with rows with {', '.join(term.having)} recorded, weighted by {weight}"
         )
 
 
 class OddsTerm(NamedTuple):
-    """Log odds of groups being all recorded rather than all missing, learned on rows that have the groups ``rows``."""
+    """`FactorTerm` with positions of groups; ``label`` is True if the label is a regressor."""
 
     groups: tuple[int, ...]
     regressors: tuple[int, ...]
     label: bool
     rows: tuple[int, ...]
-    indicators: tuple[int, ...] = ()  # groups whose being recorded is a regressor
-    absent: tuple[int, ...] = ()  # groups missing in these rows
-    having: tuple[int, ...] = ()  # groups recorded too in rows with the outcome
-    lacking: tuple[int, ...] = ()  # groups recorded too in rows without
+    indicators: tuple[int, ...] = ()
+    absent: tuple[int, ...] = ()
+    having: tuple[int, ...] = ()
+    lacking: tuple[int, ...] = ()
 
 
 class OddsWeight(NamedTuple):
-    """Rows weigh the probability of a block or one over it: all of them, or those with the outcome."""
+    """`FactorWeight` with positions of groups."""
 
     block: OddsBlock
     inverse: bool
@@ -131,7 +140,7 @@ class OddsWeight(NamedTuple):
 
 
 class OddsBlock(NamedTuple):
-    """P(R_B = 1 | x, R_E = 1) by a regression (one term), or by odds ratios of the indicators ``together``."""
+    """`FactorBlock` with positions of groups: a regression (one term), or odds ratios of the indicators ``together``."""
 
     groups: tuple[int, ...]
     together: tuple[int, ...]
@@ -143,9 +152,9 @@ def _product(factors: list[str]) -> str:
     return f"[{' '.join(factors)}]" if len(factors) > 1 else "".join(factors) or "1"
 
 
-def in_order(blocks: Iterable[Block]) -> list[Block]:
-    """All blocks that have to be learned, each after those that its weights need."""
-    found: dict[Block, None] = {}
+def in_order(blocks: Iterable[FactorBlock]) -> list[FactorBlock]:
+    """Return all blocks to learn; each follows the blocks that its weights need."""
+    found: dict[FactorBlock, None] = {}
     for block in blocks:
         found |= dict.fromkeys(in_order(weight.block for weight in block.weights))
         found[block] = None
@@ -159,7 +168,7 @@ def probability(
     indicators: Iterable[str] = (),
     absent: Iterable[str] = (),
 ) -> str:
-    """P(R_groups | given values, recorded ones, other indicators)."""
+    """Return the text P(R_groups | given values, indicators, R_recorded = 1, R_absent = 0)."""
     left = ", ".join(f"R_{g}" for g in groups)
     beside = [*(f"R_{g}" for g in indicators), *(f"R_{g} = 1" for g in recorded), *(f"R_{g} = 0" for g in absent)]
     right = ", ".join([*sorted(given), *beside])

@@ -1,4 +1,4 @@
-"""Missingness graphs: which values, and which other recordings, decide whether a group is recorded."""
+"""Missingness graphs: the values and indicators that the recording of each group depends on."""
 
 from __future__ import annotations
 
@@ -22,20 +22,19 @@ _INDICATOR = "R_"
 class MGraph:
     """A missingness graph (m-graph; Mohan and Pearl 2021).
 
-    Nodes are groups, the label and, for every group that may be missing, its indicator ``R_<group>``. A group
-    without an indicator is always recorded, and so is the label. An edge into an indicator says what its group's
-    recording may depend on. Values and label are always taken as dependent on each other: edges between them may be drawn
-    but decide nothing, and leaving them out claims nothing.
+    Nodes are groups, the label and, for every group that may be missing, its indicator ``R_<group>``. The label and groups
+    without an indicator are always recorded. An edge into an indicator means that the recording of its group may depend on
+    the other node. Values and label may always depend on each other, so edges between them have no effect.
 
     Parameters
     ----------
     edges : str, sequence of pairs, or MGraph
-        ``"age -> R_cbc; cbc -> R_lactate"`` or ``[("age", "R_cbc"), ("cbc", "R_lactate")]``. In text, statements end with
-        a semicolon or a line, commas join several nodes (``age, sex -> R_cbc``), and ``R_a <-> R_b`` says that two
-        groups are recorded together for a common reason outside the data, as panels are. In code, such an edge is a
-        triple ``("R_a", "R_b", "<->")``.
+        ``"age -> R_cbc; cbc -> R_lactate"`` or ``[("age", "R_cbc"), ("cbc", "R_lactate")]``. In text, statements end with a
+        semicolon or a new line, commas join several nodes (``age, sex -> R_cbc``), and ``R_a <-> R_b`` means that the
+        recordings of two groups have a common cause outside the data, such as a panel. In code, such an edge is a triple
+        ``("R_a", "R_b", "<->")``.
     nodes : sequence of str
-        Further nodes: an indicator without any edge is recorded completely at random (in text: ``"R_cbc"`` alone).
+        Further nodes. A group whose indicator has no edge is missing completely at random (in text: ``"R_cbc"`` alone).
 
     Examples
     --------
@@ -62,9 +61,9 @@ class MGraph:
 
     @classmethod
     def from_adjacency(cls, table: pd.DataFrame) -> MGraph:
-        """Graph from a square table: a nonzero entry in line a and column b is the edge a -> b.
+        """Make a graph from a square table: a nonzero entry in row a and column b is the edge a -> b.
 
-        Two indicators with nonzero entries both ways are joined by ``<->``.
+        Two indicators with nonzero entries in both directions are joined by ``<->``.
         """
         if not isinstance(table, pd.DataFrame) or list(table.index) != list(table.columns):
             raise ValueError(
@@ -82,32 +81,11 @@ class MGraph:
                 edges.append((names[i], names[j], "<->"))
         return cls(edges, nodes=names)
 
-    def to_adjacency(self) -> pd.DataFrame:
-        """The table that `from_adjacency` reads.
-
-        An edge ``R_a -> R_b`` beside ``R_a <-> R_b`` cannot be told from the latter alone, and is refused.
-        """
-        for a, b in self.bidirected:
-            if {(a, b), (b, a)} & set(self.directed):
-                raise ValueError(f"{a!r} and {b!r} are joined twice, which a table cannot show. Use str(graph).")
-        table = pd.DataFrame(0, index=list(self.nodes), columns=list(self.nodes))
-        for a, b in [*self.directed, *self.bidirected, *((b, a) for a, b in self.bidirected)]:
-            table.loc[a, b] = 1
-        return table
-
-    def to_networkx(self) -> nx.MultiDiGraph[str]:
-        """The graph for networkx; an edge's ``kind`` is "->" or "<->" (stored once, from first to second name)."""
-        graph: nx.MultiDiGraph[str] = nx.MultiDiGraph()
-        graph.add_nodes_from((node, {"indicator": node in self.indicators}) for node in self.nodes)
-        graph.add_edges_from((a, b, {"kind": "->"}) for a, b in self.directed)
-        graph.add_edges_from((a, b, {"kind": "<->"}) for a, b in self.bidirected)
-        return graph
-
     def draw(self, ax: Any = None) -> Any:
-        """Draw with matplotlib: values on the left, indicators on the right; returns the axes."""
-        from .drawing import draw_graph
+        """Draw with matplotlib, values on the left and indicators on the right; return the axes."""
+        from ..plots.records import graph
 
-        return draw_graph(self, ax)
+        return graph(self, ax)
 
     @property
     def edges(self) -> tuple[tuple[str, str, str], ...]:
@@ -121,7 +99,7 @@ class MGraph:
 
     @cached_property
     def variables(self) -> tuple[str, ...]:
-        """Groups and label, also groups that are named by their indicator alone."""
+        """Groups and label, including groups of which only the indicator is named."""
         named = [node for node in self.nodes if not node.startswith(_INDICATOR)]
         return tuple(dict.fromkeys([*named, *(node.removeprefix(_INDICATOR) for node in self.indicators)]))
 
@@ -131,43 +109,38 @@ class MGraph:
         return tuple(node.removeprefix(_INDICATOR) for node in self.indicators)
 
     def causes(self, group: str) -> frozenset[str]:
-        """Groups and label on which the recording of a group depends, also by way of other indicators."""
+        """Groups and label that the recording of a group depends on, directly or through other indicators."""
         node = _INDICATOR + group
         if node not in self.indicators:
             return frozenset()
         return frozenset(nx.ancestors(self._separable, node) & set(self.variables))
 
     def identify(self, wanted: Sequence[str] | None = None, label: str | None = None) -> Identification:
-        """Decide what is identified for a policy that wants these groups; default all groups.
+        """Find out whether the propensity is identified for a policy that wants these groups (default: all).
 
-        ``label`` names the node that is the label; it matters only for words.
+        ``label`` is the name of the label's node; it only affects the text.
         """
         if isinstance(wanted, str):
             raise TypeError(f"'wanted' must be a list of groups, but is the string {wanted!r}.")
         groups = list(self.missing if wanted is None else wanted)
         if unknown := [g for g in groups if g not in self.variables]:
             raise ValueError(
-                f"'wanted' must name groups of the graph {list(self.variables)}, but {unknown[0]!r} is none."
+                f"'wanted' must name groups of the graph {list(self.variables)}, but {unknown[0]!r} is not one of them."
             )
         return identify(self, groups, label)
 
     def keeping(self, missing: Iterable[str], values: Iterable[str]) -> MGraph:
-        """The same graph where only the groups ``missing`` have gaps, over all ``values``.
+        """Return the graph over all ``values`` in which only the groups ``missing`` have indicators.
 
-        An indicator that is always 1 depends on nothing and nothing depends on it.
+        An indicator that is always 1 depends on nothing, and nothing depends on it.
         """
         gone = set(self.indicators) - {_INDICATOR + g for g in missing}
         edges = [e for e in self.edges if e[0] not in gone and e[1] not in gone]
         return MGraph(edges, [node for node in (*self.nodes, *values) if node not in gone])
 
-    @property
-    def separation(self) -> Separation:
-        """Independences among groups, label and indicators that the graph implies."""
-        return self._separated
-
     @cached_property
     def _separable(self) -> nx.DiGraph[Any]:
-        """Directed acyclic graph with hidden parents: one of all values and label, one per pair joined by <->."""
+        """Directed acyclic graph with hidden parents: one of all values and the label, one per pair joined by <->."""
         graph: nx.DiGraph[Any] = nx.DiGraph()
         graph.add_nodes_from([*self.variables, *self.indicators])
         graph.add_edges_from((("hidden",), value) for value in self.variables)
@@ -176,7 +149,8 @@ class MGraph:
         return graph
 
     @cached_property
-    def _separated(self) -> Separation:
+    def separation(self) -> Separation:
+        """Function (left, right, given) that is True if the graph implies the independence of two sets of nodes."""
         graph = self._separable
 
         @cache
@@ -188,26 +162,26 @@ class MGraph:
     def _check(self) -> None:
         for node in self.nodes:
             if not isinstance(node, str) or not node or node == _INDICATOR:
-                raise ValueError(f"Nodes must be named by text, but one is {node!r}.")
+                raise ValueError(f"Names of nodes must be text, but one is {node!r}.")
         for a, b in self.directed:
             if a.startswith(_INDICATOR) and not b.startswith(_INDICATOR):
                 raise ValueError(
-                    f"The edge {a} -> {b} goes from an indicator into a value: measuring must not change what is measured. "
-                    f"If the value of {b!r} decides whether {a.removeprefix(_INDICATOR)!r} is recorded, write {b} -> {a}."
+                    f"The edge {a} -> {b} goes from an indicator to a value, but measuring must not change values. "
+                    f"If recording of {a.removeprefix(_INDICATOR)!r} depends on the value of {b!r}, write {b} -> {a}."
                 )
         for a, b in self.bidirected:
             if a == b or not (a.startswith(_INDICATOR) and b.startswith(_INDICATOR)):
                 raise ValueError(
-                    f"'<->' joins two indicators, but {a} <-> {b} does not. A hidden reason that acts on a value and on a "
-                    "recording makes the propensity unidentified; afape.sensitivity shows what it could change."
+                    f"'<->' must join two indicators, but {a} <-> {b} does not. With a hidden common cause of a value and a "
+                    "recording, the propensity is not identified; afape.sensitivity shows its possible effect."
                 )
         try:
             cycle = nx.find_cycle(nx.DiGraph(list(self.directed)))
         except nx.NetworkXNoCycle:
             return
         raise ValueError(
-            f"The graph must have no cycle, but has {' -> '.join([a for a, _ in cycle] + [cycle[0][0]])}. Two groups that are "
-            "recorded together for a common reason are joined by '<->'."
+            f"The graph must have no cycle, but has {' -> '.join([a for a, _ in cycle] + [cycle[0][0]])}. Join two indicators "
+            "with a common cause by '<->'."
         )
 
     def __eq__(self, other: object) -> bool:
@@ -226,7 +200,7 @@ class MGraph:
 
 
 def _parse(text: str) -> tuple[list[str], list[tuple[str, str, str]]]:
-    """Lonely nodes and edges of a text."""
+    """Return the nodes without edges, and the edges, of a text."""
     alone: list[str] = []
     edges: list[tuple[str, str, str]] = []
     for statement in re.split(r"[;\n]", text):
@@ -236,7 +210,7 @@ def _parse(text: str) -> tuple[list[str], list[tuple[str, str, str]]]:
         sides = [[name.strip() for name in side.split(",")] for side in parts[::2]]
         if any(not name or set("<>") & set(name) for side in sides for name in side):
             raise ValueError(
-                f"'edges' must read like 'age -> R_cbc; R_cbc <-> R_lactate', but {statement.strip()!r} does not."
+                f"'edges' must have the form 'age -> R_cbc; R_cbc <-> R_lactate', but {statement.strip()!r} has not."
             )
         if len(sides) == 1:
             alone += sides[0]
@@ -251,7 +225,7 @@ def _edge(edge: Any) -> tuple[str, str, str]:
         parts = (*parts, "->")
     if len(parts) != 3 or parts[2] not in ("->", "<->") or not all(isinstance(p, str) for p in parts):
         raise ValueError(
-            f"'edges' must be pairs (from, to) or triples (a, b, '<->') of names, but one is {edge!r}; as text, "
+            f"'edges' must be pairs (from, to) or triples (a, b, '<->') of names, but one is {edge!r}. As text, write "
             "'age -> R_cbc; R_cbc <-> R_lactate'."
         )
     return parts[0], parts[1], parts[2]

@@ -1,13 +1,13 @@
-"""Whether recorded data identify the propensity that a policy needs, by a missingness graph."""
+"""Identification of the propensity that a policy needs, from a missingness graph."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from .factorisation import Factorisation
-from .factors import Block, in_order, probability
+from .factors import FactorBlock, in_order, probability
 
 if TYPE_CHECKING:
     from .graph import MGraph
@@ -19,31 +19,35 @@ Separation = Callable[[frozenset[str], frozenset[str], frozenset[str]], bool]
 
 @dataclass(frozen=True)
 class Identification:
-    """What a graph decides for the groups that a policy wants.
+    """Result of the identification for the groups that a policy wants.
 
     Attributes
     ----------
     kind : {"MCAR", "MAR", "MNAR"}
-        Missing completely at random, at random given groups that are always recorded (and the label), or not.
+        Missing completely at random, at random given groups that are always recorded (and the label), or not at random.
     given : tuple of str
         Groups (and the label) that some recording depends on.
+    wanted : tuple of str
+        Groups that the policy wants.
     adjust : tuple of str
-        The smallest set of groups such that everything on which the recording of a wanted group, or of one in this set,
-        depends is in it. Weights are given these.
+        The adjustment set: the smallest set that contains all causes of the recordings of the wanted groups and of its own
+        groups. Weights are conditional on it.
     label : str or None
-        The label, where recording depends on it.
-    blocks : tuple of Block
-        Factors of P(R_adj = 1 | x_adj); empty where all of ``adjust`` is always recorded.
+        The label, if recording depends on it.
+    blocks : tuple of FactorBlock
+        Factors of P(R_adj = 1 | x_adj); empty if all groups of ``adjust`` are always recorded.
     identified : bool
-        Whether P(R >= S + adj | x_adj) can be learned from what is recorded, for every set S of wanted groups.
+        True if P(R >= S + adj | x_adj) can be learned from the records, for every set S of wanted groups.
     cut_short : bool
-        Whether the graph is too large for all factorisations to be tried: then a "no" is not proven.
-    views : dict
-        For "semi-offline", "hybrid" and "missing-data": whether it applies.
+        True if the graph is too large to try all factorisations; then ``identified`` False is not proven.
+    views : dict from str to bool
+        True for each of "semi-offline", "hybrid" and "missing-data" that applies.
     full_law : bool
-        Whether even the law of all values and indicators is identified; more than any estimator here needs.
+        True if the law of all values and indicators is identified, which no estimator here needs.
     reasons : tuple of str
-        All of this in words.
+        The result in words.
+    missing : tuple of str
+        Groups with an indicator.
     """
 
     kind: str
@@ -51,7 +55,7 @@ class Identification:
     wanted: tuple[str, ...]
     adjust: tuple[str, ...]
     label: str | None
-    blocks: tuple[Block, ...]
+    blocks: tuple[FactorBlock, ...]
     identified: bool
     cut_short: bool
     views: dict[str, bool]
@@ -66,13 +70,13 @@ class Identification:
 
     @property
     def beside(self) -> tuple[str, ...]:
-        """Groups not adjusted for whose being recorded the weights depend on."""
+        """Groups outside ``adjust`` whose indicators the weights depend on."""
         used = {g for block in self.blocks for term in block.terms for g in term.indicators}
         return tuple(g for g in self.missing if g in used and g not in self.adjust)
 
     @property
     def formula(self) -> str:
-        """P(R >= wanted + adj | x_adj), factor by factor."""
+        """P(R >= wanted + adj | x_adj) as a product of factors, in text."""
         if not self.identified:
             return "no factorisation found" if self.cut_short else "not identified"
         factors = [str(block) for block in self.blocks]
@@ -89,7 +93,7 @@ class Identification:
 
 
 def identify(graph: MGraph, wanted: list[str], label: str | None) -> Identification:
-    """Decide kind, adjustment set, factorisation and views."""
+    """Find the kind of missingness, the adjustment set, a factorisation and the views."""
     missing = graph.missing
     given = set().union(*(graph.causes(g) for g in missing))
     kind = "MNAR" if given & set(missing) else "MAR" if given else "MCAR"
@@ -116,12 +120,11 @@ def identify(graph: MGraph, wanted: list[str], label: str | None) -> Identificat
         reasons=(),
         missing=missing,
     )
-    reasons = _reasons(graph, found, offences)
-    return Identification(**{**found.__dict__, "reasons": tuple(reasons)})
+    return replace(found, reasons=tuple(_reasons(graph, found, offences)))
 
 
 def _closure(graph: MGraph, wanted: list[str]) -> set[str]:
-    """Smallest set of values that holds the causes of all recordings in it or wanted."""
+    """Return the smallest set that contains the causes of the recordings of the wanted groups and of its own groups."""
     found: set[str] = set()
     waiting = list(wanted)
     while waiting:
@@ -133,7 +136,7 @@ def _closure(graph: MGraph, wanted: list[str]) -> set[str]:
 
 
 def _offences(graph: MGraph) -> list[str]:
-    """What keeps the full law from being identified (Nabi, Bhattacharya and Shpitser 2020), in words."""
+    """Describe why the full law is not identified (Nabi, Bhattacharya and Shpitser 2020)."""
     out = []
     for group in graph.missing:
         own = "R_" + group
@@ -148,7 +151,7 @@ def _offences(graph: MGraph) -> list[str]:
             for a, r in graph.directed
             if a == group and not graph.separation(frozenset({r}), frozenset({own}), others - {r})
         ]
-        out += [f"{group} -> {r} with {r} tied to {own} (a colluder)" for r in through]
+        out += [f"{group} -> {r} with {r} dependent on {own} (a colluder)" for r in through]
     return out
 
 
@@ -157,10 +160,10 @@ def _reasons(graph: MGraph, found: Identification, offences: list[str]) -> list[
     if found.adjust or found.label:
         who = ", ".join([*found.adjust, *([f"{found.label} (the label)"] if found.label else [])])
         words.append(
-            f"Adjust for {who}: the recording of what the policy wants depends on it, directly or by way of others."
+            f"Adjust for {who}: the recording of groups that the policy wants depends on it, directly or indirectly."
         )
     else:
-        words.append("The recording of what the policy wants depends on no value: nothing to adjust for.")
+        words.append("The recording of groups that the policy wants depends on no value: no adjustment is needed.")
     if not found.identified:
         words += _why_not(graph, found)
     elif found.gaps:
@@ -169,14 +172,14 @@ def _reasons(graph: MGraph, found: Identification, offences: list[str]) -> list[
         words += block.words()
     if beside := found.beside:
         words.append(
-            f"The weights also depend on whether {', '.join(beside)} is recorded, with mean one given the values; factors of "
-            "further groups are fitted on rows weighted by them."
+            f"The weights also depend on whether {', '.join(beside)} is recorded, with mean 1 given the values. Factors of "
+            "further groups are fitted on rows with these weights."
         )
     views = [name for name, applies in found.views.items() if applies]
     words.append(f"Views that apply: {', '.join(views) or 'none'}.")
     if offences:
         words.append(
-            f"The law of all values and indicators is not identified ({'; '.join(offences)}); estimates need less."
+            f"The law of all values and indicators is not identified ({'; '.join(offences)}). Estimates do not need it."
         )
     else:
         words.append("The law of all values and indicators is identified.")
@@ -187,7 +190,7 @@ def _why_kind(found: Identification) -> str:
     if found.kind == "MCAR":
         return "Missing completely at random: no recording depends on a value."
     if found.kind == "MAR":
-        return f"Missing at random: recordings depend on {', '.join(found.given)} only, always recorded."
+        return f"Missing at random: recordings depend only on {', '.join(found.given)}, always recorded."
     hidden = [g for g in found.given if g in found.missing]
     return f"Missing not at random: recordings depend on {', '.join(hidden)}, not always recorded."
 
@@ -196,22 +199,22 @@ def _why_not(graph: MGraph, found: Identification) -> list[str]:
     needed = {*found.wanted, *found.adjust} & set(graph.missing)
     selfish = [g for g in graph.missing if g in needed and (g, "R_" + g) in graph.directed]
     words = [
-        f"Not identified: whether {g!r} is recorded depends on its own value (self-censoring), and nothing recorded can "
-        f"tell how. A policy that does not want {g!r}"
+        f"Not identified: recording of {g!r} depends on its own value (self-censoring), and the records do not show how. A "
+        f"policy that does not want {g!r}"
         + (", nor groups whose recording depends on it," if g in found.adjust else "")
-        + " can be evaluated; afape.sensitivity shows how strong the dependence would have to be to matter."
+        + " can be evaluated; afape.sensitivity shows how strong the dependence must be to change the result."
         for g in selfish
     ]
     if not selfish and found.cut_short:
         words.append(
-            f"No factorisation found of P(R = 1 for {', '.join(found.gaps)}) given their values whose factors can be learned "
-            "from recorded rows. The graph is too large to try them all, so this is no proof that there is none. "
-            "Leave groups out of the policy, or an edge out of the graph if it can be defended."
+            f"No factorisation of P(R = 1 for {', '.join(found.gaps)}) given their values was found whose factors can be "
+            "learned from recorded rows. The graph is too large to try all factorisations, so one may exist. Leave groups out "
+            "of the policy, or an edge out of the graph if you can justify it."
         )
     elif not selfish:
         words.append(
             f"Not identified: P(R = 1 for {', '.join(found.gaps)}) given their values has no factorisation whose factors can be "
-            "learned from recorded rows: values and indicators depend on each other in a circle. Leave groups out of the "
-            "policy, or an edge out of the graph if it can be defended."
+            "learned from recorded rows: values and indicators depend on each other in a cycle. Leave groups out of the "
+            "policy, or an edge out of the graph if you can justify it."
         )
     return words

@@ -1,13 +1,14 @@
-"""Pictures: functions that take what afape returns and give matplotlib axes. Reports and papers use the same ones.
+"""Drawings of results. Each function draws on ``ax``, or on a new figure, and returns the matplotlib axes.
 
-Every function takes ``ax`` to draw on, or makes a new figure. Colours are Okabe and Ito's, which colour-blind eyes tell apart.
+Colours are those of Okabe and Ito, which colour-blind readers can distinguish.
 """
 
+from .bands import sensitivity
 from .convergence import convergence
 from .costs import costs, differences
 from .flow import paths
 from .records import graph, missingness
-from .reliance import balance, sensitivity, support, weights
+from .reliance import balance, support, weights
 
 __all__ = [
     "balance",

@@ -1,4 +1,4 @@
-"""How an estimate settles as rows are added."""
+"""How an estimate changes as rows are added."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from ..estimators import Estimate
-from .style import COLOURS, DARK, axes, counts_on_log, finished, short
+from ..estimators.estimate import Estimate
+from .style import DARK, GRID, axes, colour, counts_on_log, finished, short
 
 __all__ = ["convergence"]
 
@@ -17,16 +17,16 @@ _COLUMNS = ("rows", "estimator", "estimate", "lower", "upper")
 
 
 def convergence(found: Mapping[str, Estimate] | pd.DataFrame, truth: float | None = None, ax: Any = None) -> Any:
-    """Estimates and their intervals over the number of rows.
+    """Draw estimates and their intervals over the number of rows.
 
     Parameters
     ----------
     found : mapping from name to Estimate, or DataFrame
-        Of an `Estimate`, what its first k rows say is its value plus the mean of their influence values: a linear
-        approximation, for a look at how it settles. A table has columns ``rows``, ``estimator``, ``estimate``, ``lower`` and
-        ``upper``, from evaluations on so many rows.
+        For an `Estimate`, the estimate from the first k rows is approximated by the value plus the mean of their k
+        influence values. A table holds evaluations on different numbers of rows, in the columns ``rows``,
+        ``estimator``, ``estimate``, ``lower`` and ``upper``.
     truth : float, optional
-        Drawn as a line where it is known.
+        Known cost, drawn as a line.
     ax : matplotlib Axes, optional
         Where to draw; default a new figure.
 
@@ -43,25 +43,28 @@ def convergence(found: Mapping[str, Estimate] | pd.DataFrame, truth: float | Non
     ax = axes(ax, 7.0, 3.6)
     for k, (name, lines) in enumerate(table.groupby("estimator", sort=False)):
         lines = lines.sort_values("rows")
-        colour = COLOURS[k % len(COLOURS)]
-        ax.plot(lines["rows"], lines["estimate"], color=colour, lw=1.8, label=short(str(name)))
-        ax.fill_between(lines["rows"], lines["lower"], lines["upper"], color=colour, alpha=0.15, lw=0)
+        ax.plot(lines["rows"], lines["estimate"], color=colour(k), lw=1.8, label=short(str(name)))
+        ax.fill_between(lines["rows"], lines["lower"], lines["upper"], color=colour(k), alpha=0.15, lw=0)
     if truth is not None:
         ax.axhline(truth, color=DARK, lw=1, ls="--", label="truth")
     ax.set_xscale("log")
     counts_on_log(ax.xaxis)
     ax.set_xlabel("rows")
     ax.set_ylabel("cost of a run")
-    ax.grid(color="0.92")
+    ax.grid(color=GRID)
     ax.legend(frameon=False, fontsize=9)
     return finished(ax)
 
 
 def _running(estimates: Mapping[str, Estimate]) -> pd.DataFrame:
+    """Table of estimates from the first k rows, for about 60 values of k."""
     parts = []
     for name, estimate in estimates.items():
         if estimate.influence is None:
-            raise ValueError(f"{name!r} has no influence values, so that a part of its rows says nothing.")
+            raise ValueError(
+                f"'found' must hold estimates with influence values, but {name!r} has none. Choose another estimator, or pass "
+                "a table of evaluations on different numbers of rows."
+            )
         phi = estimate.influence
         n = np.unique(np.geomspace(min(30, len(phi)), len(phi), 60).astype(int))
         mean = estimate.value + np.cumsum(phi)[n - 1] / n

@@ -1,4 +1,4 @@
-"""Costs of policies with their intervals, and the differences between them."""
+"""Costs of policies, and the differences between them, with intervals."""
 
 from __future__ import annotations
 
@@ -6,24 +6,24 @@ from typing import Any
 
 import numpy as np
 
-from ..arguments import check_estimator
-from ..comparison import Comparison
-from ..estimators import Bounds
-from ..result import Evaluation
-from .style import ACQUISITION, DARK, ERRORS, GREY, axes, finished, short
+from .._arguments import check_estimator
+from ..estimators.estimate import Bounds
+from ..results.comparison import Comparison
+from ..results.evaluation import Evaluation
+from .style import DARK, GREY, GRID, ORANGE, SKY, axes, finished, short
 
 __all__ = ["costs", "differences"]
 
 
 def costs(found: Comparison | Evaluation, estimator: str | None = None, ax: Any = None) -> Any:
-    """Cost of each policy, acquisition and misclassification stacked, with the interval of the total.
+    """Draw the cost of each policy as a bar: acquisition and misclassification stacked, with the interval of the total.
 
     Parameters
     ----------
     found : Comparison or Evaluation
-        What `compare` or `evaluate` returned.
+        Result of `compare` or `evaluate`.
     estimator : str, optional
-        Default: the preferred one.
+        Name of an estimator; default the preferred one.
     ax : matplotlib Axes, optional
         Where to draw; default a new figure.
 
@@ -40,20 +40,12 @@ def costs(found: Comparison | Evaluation, estimator: str | None = None, ax: Any 
     for y, name in enumerate(order):
         low, high = totals[name].interval(comparison.confidence)
         if isinstance(totals[name], Bounds):
-            ax.barh(
-                y,
-                high - low,
-                left=low,
-                height=0.5,
-                color="none",
-                edgecolor=GREY,
-                hatch="///",
-                label=_once(ax, "bounds"),
-            )
+            style = {"height": 0.5, "color": "none", "edgecolor": GREY, "hatch": "///"}
+            ax.barh(y, high - low, left=low, label=_once(ax, "bounds"), **style)
             continue
         paid, wrong = parts["acquisition"][name].value, parts["misclassification"][name].value
-        ax.barh(y, paid, height=0.55, color=ACQUISITION, label=_once(ax, "acquisition"))
-        ax.barh(y, wrong, left=paid, height=0.55, color=ERRORS, label=_once(ax, "misclassification"))
+        ax.barh(y, paid, height=0.55, color=SKY, label=_once(ax, "acquisition"))
+        ax.barh(y, wrong, left=paid, height=0.55, color=ORANGE, label=_once(ax, "misclassification"))
         if np.isfinite(low):
             ax.errorbar(
                 totals[name].value,
@@ -67,23 +59,23 @@ def costs(found: Comparison | Evaluation, estimator: str | None = None, ax: Any 
     ax.set_yticks(range(len(order)), [short(name) for name in order])
     ax.set_xlabel(f"cost of a run, by {estimator}")
     ax.set_xlim(left=min(0.0, ax.get_xlim()[0]))
-    ax.grid(axis="x", color="0.92")
+    ax.grid(axis="x", color=GRID)
     ax.legend(loc="lower center", bbox_to_anchor=(0.5, 1.0), ncols=3, frameon=False, fontsize=9)
     return finished(ax)
 
 
 def _once(ax: Any, label: str) -> str:
-    """A label for the legend, the first time that it occurs."""
+    """Return a label for the legend that shows every label once."""
     return "_nolegend_" if label in ax.get_legend_handles_labels()[1] else label
 
 
 def differences(found: Comparison, estimator: str | None = None, target: str = "total", ax: Any = None) -> Any:
-    """Differences of all pairs of policies with simultaneous intervals; those that exclude 0 are filled.
+    """Draw the differences of all pairs of policies with simultaneous intervals; filled points exclude 0.
 
     Parameters
     ----------
     found : Comparison
-        What `compare` returned.
+        Result of `compare`.
     estimator, target
         As in `Comparison.differences`.
     ax : matplotlib Axes, optional
@@ -104,5 +96,5 @@ def differences(found: Comparison, estimator: str | None = None, target: str = "
         range(len(table)), [f"{short(r['policy'], 22)} − {short(r['minus'], 22)}" for r in table.to_dict("records")]
     )
     ax.set_xlabel(f"difference of the {target} cost, simultaneous {100 * found.confidence:g} % intervals")
-    ax.grid(axis="x", color="0.92")
+    ax.grid(axis="x", color=GRID)
     return finished(ax)

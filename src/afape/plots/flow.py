@@ -1,4 +1,4 @@
-"""What a policy does, as a flow from the free groups down to where runs stop."""
+"""What a policy does: its runs from the free groups down to the sets in which they stop."""
 
 from __future__ import annotations
 
@@ -6,25 +6,23 @@ from typing import Any
 
 import pandas as pd
 
-from ..result import Evaluation
-from .style import COLOURS, DARK, axes, finished, short, short_names
+from ..results.evaluation import Evaluation
+from .style import BLUE, DARK, PALE_BLUE, SKY, axes, finished, short, short_names
 
 __all__ = ["paths"]
 
-_LINE, _SET = "#56B4E9", "#eef4fa"
-
 
 def paths(found: Evaluation, most: int = 4, layers: int = 8, ax: Any = None) -> Any:
-    """The most common acquisitions: sets of groups from top to bottom, lines as thick as the share of runs that go along them.
+    """Draw the most common acquisitions: sets of groups from top to bottom, joined by lines as thick as their share of runs.
 
     Parameters
     ----------
     found : Evaluation
-        What `evaluate` returned.
+        Result of `evaluate`.
     most : int
-        Sets to show per number of groups, the most common ones.
+        Number of sets to show per number of groups.
     layers : int
-        Numbers of groups to show.
+        Show sets of fewer groups than this.
     ax : matplotlib Axes, optional
         Where to draw; default a new figure.
 
@@ -42,22 +40,16 @@ def paths(found: Evaluation, most: int = 4, layers: int = 8, ax: Any = None) -> 
     named = short_names(list(dict.fromkeys(steps["group"])), 18) if len(steps) else {}
     inside = steps[steps["set"].isin(place) & steps["to"].isin(place)] if len(steps) else steps
     for line in inside.to_dict("records"):
-        _draw_step(
-            ax,
-            place[line["set"]],
-            place[line["to"]],
-            f"{named[line['group']]} {_percent(line['share'])}",
-            line["share"],
-        )
+        text = f"{named[line['group']]} {_percent(line['share'])}"
+        _draw_step(ax, place[line["set"]], place[line["to"]], text, line["share"])
     for line in shown.to_dict("records"):
         x, y = place[line["set"]]
         stops = line["stops"]
-        told = "no record says what next" if stops != stops else f"{_percent(stops)} stop"
+        stopping = "next step not recorded" if stops != stops else f"{_percent(stops)} stop"
         name = "start" if line["groups"] == 0 else _set_name(line["set"], named)
-        box = {"boxstyle": "round,pad=0.35", "fc": _SET, "ec": COLOURS[0]}
-        ax.text(
-            x, y, f"{name}\n{_percent(line['share'])} come by, {told}", ha="center", va="center", fontsize=9, bbox=box
-        )
+        box = {"boxstyle": "round,pad=0.35", "fc": PALE_BLUE, "ec": BLUE}
+        text = f"{name}\n{_percent(line['share'])} reach it, {stopping}"
+        ax.text(x, y, text, ha="center", va="center", fontsize=9, bbox=box)
     ax.set(xlim=(-0.05, 1.05), ylim=(-depth + 0.6, 0.4))
     ax.set_axis_off()
     return finished(ax)
@@ -68,14 +60,14 @@ def _percent(share: float) -> str:
 
 
 def _set_name(name: str, named: dict[str, str]) -> str:
-    """A set with a name of bearable length."""
+    """Name of a set, shortened to its last group if it is long."""
     parts = [named.get(part, short(part, 18)) for part in name.split(" + ")]
     whole = " + ".join(parts)
     return whole if len(whole) <= 30 else f"{len(parts)} groups: … + {parts[-1]}"
 
 
 def _places(shown: pd.DataFrame) -> dict[str, tuple[float, float]]:
-    """One row per number of groups, the most common set on the left."""
+    """Points (x, y) of the sets: one row per number of groups, the most common set on the left."""
     out = {}
     for size, part in shown.groupby("groups"):
         names = list(part.sort_values("share", ascending=False)["set"])
@@ -85,7 +77,7 @@ def _places(shown: pd.DataFrame) -> dict[str, tuple[float, float]]:
 
 
 def _draw_step(ax: Any, start: tuple[float, float], end: tuple[float, float], words: str, share: float) -> None:
-    line = {"color": _LINE, "lw": 1 + 11 * share, "alpha": 0.55, "zorder": 1, "solid_capstyle": "round"}
+    line = {"color": SKY, "lw": 1 + 11 * share, "alpha": 0.55, "zorder": 1, "solid_capstyle": "round"}
     ax.plot([start[0], end[0]], [start[1], end[1]], **line)
     middle = (start[0] + end[0]) / 2, (start[1] + end[1]) / 2
     ax.text(*middle, words, ha="center", va="center", fontsize=8.5, color=DARK, zorder=2)

@@ -1,4 +1,4 @@
-"""The records: what is missing together, and why it is taken to be missing."""
+"""The records: which groups are recorded together, and the missingness graph."""
 
 from __future__ import annotations
 
@@ -6,23 +6,25 @@ from typing import Any
 
 import numpy as np
 
-from ..arrays import unique_sets
-from ..data import Retrospective
-from ..missingness import MGraph
-from .style import COLOURS, DARK, axes, finished, short_names
+from .._arrays import unique_sets
+from ..data.retrospective import Retrospective
+from ..missingness.graph import MGraph
+from .style import BLUE, DARK, PALE_BLUE, PALE_ORANGE, RED, axes, finished, short_names
 
 __all__ = ["graph", "missingness"]
 
+_Point = tuple[float, float]
+
 
 def missingness(data: Retrospective, most: int = 12, ax: Any = None) -> Any:
-    """Patterns of what is recorded together, the most frequent on top; filled squares are recorded.
+    """Draw the patterns of recorded groups, the most frequent at the top; filled squares are recorded.
 
     Parameters
     ----------
     data : Retrospective
         Records.
     most : int
-        Patterns to show; the others are summed up in words.
+        Number of patterns to show; a title says how many rows have other patterns.
     ax : matplotlib Axes, optional
         Where to draw; default a new figure.
 
@@ -38,22 +40,18 @@ def missingness(data: Retrospective, most: int = 12, ax: Any = None) -> Any:
     ax = axes(ax, 2.6 + 0.42 * g, 1.6 + 0.3 * len(order))
     for y, u in enumerate(order[::-1]):
         for x in range(g):
-            filled = bool(patterns[u, x])
-            face = COLOURS[0] if filled else "white"
-            ax.add_patch(_square(x, y, face))
+            ax.add_patch(_square(x, y, BLUE if patterns[u, x] else "white"))
         ax.text(g - 0.3, y, f"{100 * count[u] / len(data):.1f} %", va="center", fontsize=9, color=DARK)
     shares = data.recorded.mean(axis=0)
     labels = [f"{name} ({100 * s:.0f} %)" for name, s in zip(names, shares, strict=True)]
     ax.set_xticks(range(g), labels, rotation=45, ha="right", fontsize=9)
     ax.set(xlim=(-0.7, g + 0.9), ylim=(-0.7, len(order) - 0.3), aspect="equal")
     ax.set_yticks([])
-    rest = 100 * (1 - count[order].sum() / len(data))
-    if len(patterns) > len(order):
-        ax.set_title(
-            f"{len(patterns) - len(order)} more patterns have {rest:.1f} % of the rows", fontsize=9, loc="left"
-        )
-    for side in ("left", "bottom"):
-        ax.spines[side].set_visible(False)
+    others = len(patterns) - len(order)
+    if others:
+        rest = 100 * (1 - count[order].sum() / len(data))
+        ax.set_title(f"{others} more patterns have {rest:.1f} % of the rows", fontsize=9, loc="left")
+    ax.spines[["left", "bottom"]].set_visible(False)
     return finished(ax)
 
 
@@ -64,12 +62,12 @@ def _square(x: float, y: float, face: str) -> Any:
 
 
 def graph(found: MGraph, ax: Any = None) -> Any:
-    """The missingness graph: values on the left, whether they are recorded on the right.
+    """Draw a missingness graph: values on the left, indicators of recording on the right, ``<->`` as dashed lines.
 
     Parameters
     ----------
     found : MGraph
-        The graph; ``missingness.graph_on(data)`` of any assumption.
+        The graph; any assumption gives its own by ``missingness.graph_on(data)``.
     ax : matplotlib Axes, optional
         Where to draw; default a new figure.
 
@@ -77,13 +75,48 @@ def graph(found: MGraph, ax: Any = None) -> Any:
     -------
     matplotlib Axes
     """
-    height = 0.75 * max(len(found.variables), len(found.indicators), 2) + 0.4
-    return finished(_renamed(found).draw(axes(ax, 6.5, height)))
+    ax = axes(ax, 6.5, 0.75 * max(len(found.variables), len(found.indicators), 2) + 0.4)
+    places, names = _places(found), short_names(found.variables, 20)
+    for a, b, arrow in found.edges:
+        _draw_edge(ax, places[a], places[b], arrow)
+    for node, (x, y) in places.items():
+        indicator = node in found.indicators
+        text = f"R_{names[node.removeprefix('R_')]}" if indicator else names[node]
+        box = {"boxstyle": "round,pad=0.35", "fc": PALE_ORANGE if indicator else PALE_BLUE, "ec": DARK}
+        ax.text(x, y, text, ha="center", va="center", bbox=box, zorder=3)
+    rows = [y for _, y in places.values()]
+    ax.set(xlim=(-0.4, 1.6), ylim=(min(rows) - 0.6, max(rows) + 0.6))
+    ax.set_axis_off()
+    return finished(ax)
 
 
-def _renamed(found: MGraph) -> MGraph:
-    """The same graph with names that fit into its boxes."""
-    names = short_names(found.variables, 20)
-    shown = {node: f"R_{names[node.removeprefix('R_')]}" for node in found.indicators}
-    shown |= {node: names[node] for node in found.nodes if node not in shown}
-    return MGraph([(shown[a], shown[b], arrow) for a, b, arrow in found.edges], [shown[node] for node in found.nodes])
+def _places(found: MGraph) -> dict[str, _Point]:
+    """Points (x, y) of the nodes: a group and its indicator have the same height, so self-censoring is a level arrow."""
+    lines = {value: -float(i) for i, value in enumerate(found.variables)}
+    places = {value: (0.0, y) for value, y in lines.items() if value in found.nodes}
+    return places | {node: (1.0, lines[node.removeprefix("R_")]) for node in found.indicators}
+
+
+def _draw_edge(ax: Any, start: _Point, end: _Point, arrow: str) -> None:
+    from matplotlib.patches import FancyArrowPatch
+
+    same_column = start[0] == end[0]
+    side = 1.0 if start[0] > 0 else -1.0
+    downwards = np.sign(start[1] - end[1])
+    bend = 0.35 * side * downwards if same_column else 0.0  # arcs leave to the outside of their column
+    if arrow == "<->":
+        bend *= 1.6
+    ax.add_patch(
+        FancyArrowPatch(
+            start,
+            end,
+            arrowstyle="<|-|>" if arrow == "<->" else "-|>",
+            connectionstyle=f"arc3,rad={-bend}",
+            linestyle="--" if arrow == "<->" else "-",
+            color=RED if arrow == "<->" else DARK,
+            mutation_scale=13,
+            shrinkA=18 if same_column else 26,
+            shrinkB=20 if same_column else 34,
+            zorder=2,
+        )
+    )

@@ -1,29 +1,29 @@
-"""What an estimate relies on: support, weights, balance, and reasons that nobody measured."""
+"""What an estimate relies on: support in the records, influential rows, balance after weighting."""
 
 from __future__ import annotations
 
 from typing import Any
 
 import numpy as np
+import pandas as pd
 
-from ..arrays import cluster_sums
-from ..estimators import Bounds
-from ..result import Evaluation
-from ..sensitivity_analysis import Sensitivity
-from .style import BAD, COLOURS, GREY, axes, counts_on_log, finished, short
+from .._arrays import cluster_sums
+from ..estimators.estimate import Bounds
+from ..results.evaluation import Evaluation
+from .style import BLUE, GREY, GRID, RED, axes, colour, counts_on_log, finished, short
 
-__all__ = ["balance", "sensitivity", "support", "weights"]
+__all__ = ["balance", "love_plot", "support", "weights"]
 
 
 def support(found: Evaluation, most: int = 12, ax: Any = None) -> Any:
-    """Sets that the policy wants most: how many of its runs want them, and how many rows have them.
+    """Draw the sets that the policy wants most: the share of its runs that want them, the share of rows that have them.
 
     Parameters
     ----------
     found : Evaluation
-        What `evaluate` returned.
+        Result of `evaluate`.
     most : int
-        Sets to show.
+        Number of sets to show.
     ax : matplotlib Axes, optional
         Where to draw; default a new figure.
 
@@ -36,24 +36,24 @@ def support(found: Evaluation, most: int = 12, ax: Any = None) -> Any:
     ax = axes(ax, 7.0, 1.2 + 0.42 * len(table))
     y = np.arange(len(table))
     lacking = [name in broken or rows == 0 for name, rows in zip(table["set"], table["rows_recorded"], strict=True)]
-    colours = [BAD if bad else COLOURS[0] for bad in lacking]
+    colours = [RED if bad else BLUE for bad in lacking]
     ax.barh(y + 0.18, 100 * table["wanted"], height=0.34, color=colours, label="runs that want it")
     ax.barh(y - 0.18, 100 * table["share_recorded"], height=0.34, color=GREY, label="rows that have it")
     ax.set_yticks(y, [short(name, 28) for name in table["set"]])
     ax.set_xlabel("%")
     ax.set_xlim(0, 100)
-    ax.grid(axis="x", color="0.92")
+    ax.grid(axis="x", color=GRID)
     ax.legend(loc="lower right", bbox_to_anchor=(1.0, 1.0), ncols=2, frameon=False, fontsize=9)
     return finished(ax)
 
 
 def weights(found: Evaluation, ax: Any = None) -> Any:
-    """How few rows carry each estimate: share of the variance of the total cost in its heaviest rows.
+    """Draw how much of the variance of the total cost comes from the most influential rows, one line per estimator.
 
     Parameters
     ----------
     found : Evaluation
-        What `evaluate` returned.
+        Result of `evaluate`.
     ax : matplotlib Axes, optional
         Where to draw; default a new figure.
 
@@ -62,28 +62,21 @@ def weights(found: Evaluation, ax: Any = None) -> Any:
     matplotlib Axes
     """
     ax = axes(ax, 7.0, 3.4)
-    names = [c.name for c in found.choices if not c.method.biased and "propensity" in c.method.needs]
-    k = 0
-    for name in names:
-        estimate = None if name not in found else found[name]["total"]
-        if (
-            estimate is None
-            or isinstance(estimate, Bounds)
-            or estimate.influence is None
-            or not estimate.influence.any()
-        ):
-            continue
-        squares = np.sort(cluster_sums(estimate.influence, estimate.cluster) ** 2)[::-1]
+    names = [c.name for c in found.choices if c.method.weighs and not c.method.biased and c.name in found]
+    totals = {name: found[name]["total"] for name in names}
+    influences = {n: e.influence for n, e in totals.items() if not isinstance(e, Bounds) and e.influence is not None}
+    influences = {name: phi for name, phi in influences.items() if phi.any()}
+    for k, (name, phi) in enumerate(influences.items()):
+        squares = np.sort(cluster_sums(phi, totals[name].cluster) ** 2)[::-1]
         share = 100 * np.cumsum(squares) / squares.sum()
         at = np.unique(np.geomspace(1, len(share), 200).astype(int))
-        ax.plot(at, share[at - 1], color=COLOURS[k % len(COLOURS)], lw=1.8, ls=("-", "--", ":")[k % 3], label=name)
-        k += 1
+        ax.plot(at, share[at - 1], color=colour(k), lw=1.8, ls=("-", "--", ":")[k % 3], label=name)
     ax.axvline(10, color=GREY, lw=1, ls="--")
     ax.set_xscale("log")
     counts_on_log(ax.xaxis)
-    ax.set(xlabel="heaviest rows (dashed: ten)", ylabel="% of the variance", ylim=(0, 102))
-    ax.grid(color="0.92")
-    if k:
+    ax.set(xlabel="most influential rows (dashed: ten rows)", ylabel="% of the variance", ylim=(0, 102))
+    ax.grid(color=GRID)
+    if influences:
         ax.legend(frameon=False, fontsize=9)
     return finished(ax)
 
@@ -94,9 +87,9 @@ def balance(found: Evaluation, most: int = 20, ax: Any = None) -> Any:
     Parameters
     ----------
     found : Evaluation
-        What `evaluate` returned.
+        Result of `evaluate`.
     most : int
-        Lines to show, the largest differences first.
+        Number of lines to show, the largest differences first.
     ax : matplotlib Axes, optional
         Where to draw; default a new figure.
 
@@ -104,30 +97,21 @@ def balance(found: Evaluation, most: int = 20, ax: Any = None) -> Any:
     -------
     matplotlib Axes
     """
-    from ..diagnostics.love_plot import love_plot
-
-    shown = found.support.balance.head(most)
-    named = shown.assign(column=[short(c, 20) for c in shown["column"]], set=[short(s, 15) for s in shown["set"]])
-    return finished(love_plot(named, axes(ax, 7.0, 1.2 + 0.28 * len(shown)), most))
+    return love_plot(found.support.balance, most, ax)
 
 
-def sensitivity(found: Sensitivity, ax: Any = None) -> Any:
-    """Bounds of the cost over the strength of an unmeasured reason.
-
-    Parameters
-    ----------
-    found : Sensitivity
-        What `afape.sensitivity` returned.
-    ax : matplotlib Axes, optional
-        Where to draw; default a new figure.
-
-    Returns
-    -------
-    matplotlib Axes
-    """
-    drawn = found.plot(axes(ax, 7.0, 4.4))
-    names = len(found.policies)
-    drawn.legend(
-        loc="upper center", bbox_to_anchor=(0.5, -0.18), ncols=2 if names > 1 else 1, frameon=False, fontsize=9
-    )
-    return finished(drawn)
+def love_plot(table: pd.DataFrame, most: int, ax: Any = None) -> Any:
+    """Draw absolute differences before and after weighting, one line per set and column, the largest at the top."""
+    shown = table.head(most).iloc[::-1]
+    ax = axes(ax, 7.0, 1.2 + 0.28 * len(shown))
+    height = np.arange(len(shown))
+    for column, edge, face in (("before", RED, "none"), ("after", BLUE, BLUE)):
+        size = shown[column].abs().to_numpy(dtype=float)
+        ax.scatter(size, height, edgecolors=edge, facecolors=face, label=f"{column} weighting", zorder=3)
+    ax.axvline(0.1, color=GREY, ls="--", lw=1)
+    ax.set_yticks(height, [f"{short(r['column'], 20)} ({short(r['set'], 15)})" for r in shown.to_dict("records")])
+    ax.set_xlabel("difference, in standard deviations")
+    ax.set_xlim(left=0.0)
+    ax.grid(axis="y", color=GRID)
+    ax.legend(loc="lower right", bbox_to_anchor=(1.0, 1.0), ncols=2, frameon=False, fontsize=9)
+    return finished(ax)

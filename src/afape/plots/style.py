@@ -1,4 +1,4 @@
-"""What all pictures share: axes, colours, names that are too long."""
+"""Shared by all drawings: axes, colours, short names."""
 
 from __future__ import annotations
 
@@ -7,13 +7,17 @@ from importlib.util import find_spec
 from typing import Any
 
 __all__ = [
-    "ACQUISITION",
-    "BAD",
-    "COLOURS",
+    "BLUE",
     "DARK",
-    "ERRORS",
     "GREY",
+    "GRID",
+    "ORANGE",
+    "PALE_BLUE",
+    "PALE_ORANGE",
+    "RED",
+    "SKY",
     "axes",
+    "colour",
     "counts_on_log",
     "finished",
     "require_matplotlib",
@@ -21,36 +25,44 @@ __all__ = [
     "short_names",
 ]
 
-# Okabe and Ito's colours; black and yellow left out.
-COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#56B4E9", "#E69F00")
-ACQUISITION, ERRORS, GREY, DARK, BAD = "#56B4E9", "#E69F00", "#8c8c8c", "#222222", "#B3261E"
+# Okabe and Ito's colours, which colour-blind readers can distinguish; black and yellow are left out.
+_COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#56B4E9", "#E69F00")
+BLUE, SKY, ORANGE = _COLOURS[0], _COLOURS[4], _COLOURS[5]
+RED, DARK, GREY, GRID, PALE_BLUE, PALE_ORANGE = "#B3261E", "#222222", "#8c8c8c", "0.92", "#dfe7f3", "#f6e2c8"
+
+
+def colour(k: int) -> str:
+    """Colour of the k-th policy or estimator; colours repeat after six."""
+    return _COLOURS[k % len(_COLOURS)]
 
 
 def require_matplotlib() -> None:
-    """Say what to install where matplotlib is not there."""
+    """Raise an error that says what to install if matplotlib is missing."""
     if find_spec("matplotlib") is None:
         raise ModuleNotFoundError("Plots need matplotlib, which is not installed: pip install 'afape[plot]'.")
 
 
 def axes(ax: Any, width: float, height: float) -> Any:
-    """The given axes, or those of a new figure of this size in inches."""
+    """Return the given axes, or the axes of a new figure of this size in inches."""
     require_matplotlib()
-    if ax is not None:
-        return ax
-    import matplotlib.pyplot as plt
+    if ax is None:
+        import matplotlib.pyplot as plt
 
-    return plt.subplots(figsize=(width, height), layout="constrained")[1]
+        return plt.subplots(figsize=(width, height), layout="constrained")[1]
+    if not hasattr(ax, "plot") or not hasattr(ax, "set_xlabel"):
+        raise TypeError(f"'ax' must be matplotlib Axes or None for a new figure, but is {type(ax).__name__}.")
+    return ax
 
 
 def short(name: str, most: int = 34) -> str:
-    """A name of at most so many characters; the middle is left out."""
+    """Shorten a name to at most ``most`` characters by leaving out its middle."""
     text = " ".join(str(name).split()) or "(blank)"
     end = min(11, most // 3)
     return text if len(text) <= most else f"{text[: most - end - 1]}…{text[-end:]}"
 
 
 def short_names(names: Sequence[str], most: int = 20) -> dict[str, str]:
-    """Short names that still differ: of names that would be cut to the same, what all share is left out."""
+    """Shorten names so that they still differ: names with the same short form lose their common start and end."""
     out = {name: short(name, most) for name in names}
     for cut in {c for c in out.values() if list(out.values()).count(c) > 1}:
         alike = [name for name in names if out[name] == cut]
@@ -63,13 +75,13 @@ def short_names(names: Sequence[str], most: int = 20) -> dict[str, str]:
 
 
 def _shared(texts: Sequence[str]) -> int:
-    """How many signs all texts begin with alike."""
+    """Length of the common start of all texts."""
     first, last = min(texts), max(texts)
     return next((i for i, (a, b) in enumerate(zip(first, last, strict=False)) if a != b), len(first))
 
 
 def counts_on_log(axis: Any) -> None:
-    """Whole numbers at the ticks of a logarithmic axis."""
+    """Write whole numbers at the ticks of a logarithmic axis."""
     from matplotlib.ticker import FuncFormatter, NullFormatter
 
     axis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:,.0f}"))
@@ -77,12 +89,11 @@ def counts_on_log(axis: Any) -> None:
 
 
 def finished(ax: Any) -> Any:
-    """Names of columns are text, never formulas: a dollar sign stays a dollar sign."""
+    """Finish a drawing: dollar signs in names stay dollar signs, no frame at the top and right, grid behind the rest."""
     from matplotlib.text import Text
 
     for text in ax.findobj(Text):
         text.set_parse_math(False)
-    for side in ("top", "right"):
-        ax.spines[side].set_visible(False)
+    ax.spines[["top", "right"]].set_visible(False)
     ax.set_axisbelow(True)
     return ax

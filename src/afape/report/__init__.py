@@ -1,4 +1,4 @@
-"""The report: one HTML page that stands alone, opens offline and lets the reader change prices."""
+"""The report: one self-contained HTML page that opens offline and lets the reader change prices."""
 
 from .page import require_report, write_report
 from .summary import summarize

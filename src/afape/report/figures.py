@@ -1,27 +1,100 @@
-"""Figures as SVG text that can stand in a page beside others."""
+"""The figures of the page, as SVG text."""
 
 from __future__ import annotations
 
 import io
 import re
-from collections.abc import Callable
+import warnings
+from collections.abc import Callable, Sequence
 from typing import Any
 
-__all__ = ["svg_of"]
+from .. import plots
+from ..missingness.graph import MGraph
+from ..results.comparison import Comparison
+from ..results.evaluation import Evaluation
+from ..sensitivity_analysis.analysis import Sensitivity
+from .summary import origin_of
 
+__all__ = ["figures_of"]
+
+_MOST_NODES = 30  # a larger graph is not drawn
+_MOST_ALONE = 8  # in a larger graph, values without edges are left out
+_MOST_JOINED = 5  # with more indicators, edges between them are left out
 _OPTIONS: Any = {
     "svg.fonttype": "none",  # text stays text: small, searchable, read aloud
     "svg.hashsalt": "afape",
     "font.family": "sans-serif",
     "font.size": 10.0,
-    "text.parse_math": False,  # names of columns are no formulas
+    "text.parse_math": False,  # names of columns are not formulas
 }
 
 
-def svg_of(draw: Callable[[Any], Any], name: str, width: float, height: float) -> str:
-    """An SVG element drawn by a function of matplotlib axes; identifiers begin with ``name``.
+def figures_of(found: Comparison, sensitivity: Sensitivity | None) -> dict[str, Any]:
+    """Return SVG texts by name; ``policies`` is a list with one dict per policy, None where there is nothing to draw."""
+    origin = origin_of(found)
+    data = origin.data
+    graph = origin.missingness.graph_on(data)
+    n_patterns = min(12, len({row.tobytes() for row in data.recorded}))
+    size = (2.6 + 0.42 * data.problem.n_groups, 2.4 + 0.3 * n_patterns)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", UserWarning)  # a glyph that matplotlib's font lacks; the browser has it
+        return {
+            "graph": _graph(graph, [*data.problem.group_names, str(data.problem.label)]),
+            "graph_note": _graph_note(graph),
+            "missingness": svg_of(lambda ax: plots.missingness(data, ax=ax), "missingness", *size),
+            "sensitivity": None
+            if sensitivity is None
+            else svg_of(lambda ax: plots.sensitivity(sensitivity, ax=ax), "sensitivity", 5.8, 4.2),
+            "policies": [_policy(evaluation, k) for k, evaluation in enumerate(found.evaluations.values())],
+        }
 
-    No figure of the user's is touched: the canvas is made here, without pyplot.
+
+def _policy(found: Evaluation, k: int) -> dict[str, Any]:
+    n_sets, n_balance = min(12, len(found.support.sets)), min(20, len(found.support.balance))
+    depth = int(min(8, found.paths.sets["groups"].max() + 1)) if len(found.paths.sets) else 0
+    weighted = any(c.method.weighs and not c.method.biased and c.name in found for c in found.choices)
+    return {
+        "support": svg_of(lambda ax: plots.support(found, ax=ax), f"support{k}", 5.4, 1.3 + 0.38 * n_sets),
+        "weights": svg_of(lambda ax: plots.weights(found, ax=ax), f"weights{k}", 5.4, 3.2) if weighted else None,
+        "balance": svg_of(lambda ax: plots.balance(found, ax=ax), f"balance{k}", 5.4, 1.4 + 0.26 * n_balance)
+        if n_balance
+        else None,
+        "paths": svg_of(lambda ax: plots.paths(found, ax=ax), f"paths{k}", 5.4, 0.3 + 0.8 * depth) if depth else None,
+    }
+
+
+def _shown(graph: MGraph, order: Sequence[str]) -> MGraph:
+    """Return the graph with its nodes in this order; a large graph loses edges between indicators and values without edges."""
+    rank = {f"{start}{name}": k for k, name in enumerate(order) for start in ("", "R_")}
+    edges = sorted(graph.edges, key=lambda e: (e[2] != "->", rank.get(e[1], 0), rank.get(e[0], 0)))
+    if len(graph.indicators) > _MOST_JOINED:
+        edges = [e for e in edges if e[2] == "->"]
+    joined = {node for a, b, _ in edges for node in (a, b)}
+    large = len(graph.variables) > _MOST_ALONE
+    values = [v for v in order if v in graph.variables and (v in joined or not large)]
+    return MGraph(edges, [*values, *(f"R_{v}" for v in order if f"R_{v}" in graph.indicators)])
+
+
+def _graph(graph: MGraph, order: Sequence[str]) -> str | None:
+    if len(graph.variables) > _MOST_NODES:
+        return None
+    shown = _shown(graph, order)
+    height = 0.6 * max(len(shown.variables), len(shown.indicators), 2) + 0.4
+    return svg_of(lambda ax: plots.graph(shown, ax=ax), "graph", 5.4, height)
+
+
+def _graph_note(graph: MGraph) -> str:
+    if len(graph.variables) > _MOST_NODES:
+        return f"The graph has {len(graph.variables)} values, too many to draw."
+    if len(graph.indicators) > _MOST_JOINED and any(e[2] == "<->" for e in graph.edges):
+        return "The recording of two groups may also have a common cause; these lines are not drawn."
+    return ""
+
+
+def svg_of(draw: Callable[[Any], Any], name: str, width: float, height: float) -> str:
+    """Return an SVG element drawn by a function of matplotlib axes; its identifiers begin with ``name``.
+
+    The figure is made without pyplot, so the figures of the user stay as they are.
     """
     import matplotlib as mpl
     from matplotlib.backends.backend_svg import FigureCanvasSVG
@@ -37,7 +110,7 @@ def svg_of(draw: Callable[[Any], Any], name: str, width: float, height: float) -
 
 
 def _embedded(svg: str, name: str) -> str:
-    """The element alone, scalable, its identifiers apart from those of other figures."""
+    """Return the element alone, scalable, with identifiers that no other figure has."""
     body = svg[svg.index("<svg") :]
     body = re.sub(r"<metadata>.*?</metadata>", "", body, flags=re.DOTALL)
     body = re.sub(r'\bid="', f'id="{name}-', body)

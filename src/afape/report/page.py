@@ -1,4 +1,4 @@
-"""write_report(): the page, filled in and written whole."""
+"""write_report(): fill the template of the page and write it."""
 
 from __future__ import annotations
 
@@ -11,23 +11,22 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
-from ..arguments import check_target, check_texts
-from ..comparison import Comparison
-from ..files import draft_of
-from ..plain import plain_value
-from ..result import Evaluation
-from ..sensitivity_analysis import Sensitivity
-from .drawn import drawn
-from .prices import prices_of
-from .strength import asked_strength
+from .._arguments import check_target, check_texts
+from ..files.writing import atomic_write, plain_value
+from ..results.comparison import Comparison
+from ..results.evaluation import Evaluation
+from ..sensitivity_analysis.analysis import Sensitivity
+from .figures import figures_of
+from .price_fields import prices_of
+from .sensitivity import sensitivity_of
+from .sentences import number, percent
 from .summary import summarize
-from .words import number, percent
 
 __all__ = ["render", "require_report", "write_report"]
 
 
 def require_report() -> None:
-    """Say, before any work, what to install where the page could not be made."""
+    """Raise an error that says what to install if the page cannot be made."""
     lacking = [name for name in ("jinja2", "matplotlib") if find_spec(name) is None]
     if lacking:
         raise ModuleNotFoundError(f"A report needs {' and '.join(lacking)}: pip install 'afape[report]'.")
@@ -41,37 +40,39 @@ def write_report(
     notes: Sequence[str] = (),
     details: Mapping[str, Any] | None = None,
 ) -> None:
-    """Write a page that stands alone: no file, no server and no network is needed to read it.
+    """Write a self-contained page: reading it needs no other file, no server and no network.
 
     Parameters
     ----------
     found : Comparison or Evaluation
-        What `compare` or `evaluate` returned.
+        Result of `compare` or `evaluate`.
     path : str or Path
-        The file; it appears whole or not at all.
+        The file. It is written completely or not at all.
     sensitivity : Sensitivity or bool, optional
-        What unmeasured reasons could do: None asks, False leaves it out.
+        Result of `afape.sensitivity` for these policies. None computes one, False leaves it out.
     notes : sequence of str
-        What the reader should know first.
+        Sentences at the top of the page.
     details : mapping, optional
-        How it was made: command, files, seed.
+        Shown under the details, such as command, files and seed.
     """
     require_report()
     target = check_target("path", path)
     _check_content(sensitivity, notes, details)
-    with draft_of(target) as draft:
-        draft.write_bytes(b"")  # an output path that cannot be written is told before the work
+    with atomic_write(target) as draft:
+        draft.write_bytes(b"")  # a path that cannot be written is an error before the work
         draft.write_text(render(found, sensitivity=sensitivity, notes=notes, details=details), encoding="utf-8")
 
 
 def _check_content(sensitivity: Any, notes: Any, details: Any) -> None:
     if sensitivity is not None and not isinstance(sensitivity, Sensitivity | bool):
         raise TypeError(
-            f"'sensitivity' must be what afape.sensitivity returned, None to ask, or False, but is {sensitivity!r}."
+            f"'sensitivity' must be a result of afape.sensitivity, None to compute one, or False, but is {sensitivity!r}."
         )
     check_texts("notes", notes, "sentences")
     if details is not None and not isinstance(details, Mapping):
-        raise TypeError(f"'details' must be a mapping from names to what is shown beside them, but is {details!r}.")
+        raise TypeError(
+            f"'details' must be a mapping from names to values to show, but is {details!r}. Pass {{'seed': 0}}, say."
+        )
 
 
 def render(
@@ -81,53 +82,46 @@ def render(
     notes: Sequence[str] = (),
     details: Mapping[str, Any] | None = None,
 ) -> str:
-    """The text of the page."""
+    """Return the text of the page."""
+    from markupsafe import Markup
+
     comparison = found if isinstance(found, Comparison) else Comparison({found.policy: found}, found.confidence)
-    strength = _strength(comparison, sensitivity)
-    content = summarize(comparison, sensitivity=strength, notes=notes, details=details)
+    analysis = _analysis(comparison, sensitivity)
+    content = summarize(comparison, sensitivity=analysis, notes=notes, details=details)
     prices = prices_of(comparison, content["estimator"])
-    script, style = _part("report.js"), _part("report.css")
+    script = _file("report.js")
     return str(
         _template().render(
             content=content,
-            figures=drawn(comparison, strength),
+            figures=figures_of(comparison, analysis),
             prices=prices,
-            embedded=_json({"content": content, "prices": prices}),
-            script=_Marked(script),
-            style=_Marked(style),
+            embedded=Markup(_json({"content": content, "prices": prices})),
+            script=Markup(script),
+            style=Markup(_file("report.css")),
             script_hash=base64.b64encode(hashlib.sha256(script.encode()).digest()).decode(),
         )
     )
 
 
-def _strength(found: Comparison, sensitivity: Sensitivity | bool | None) -> Sensitivity | None:
+def _analysis(found: Comparison, sensitivity: Sensitivity | bool | None) -> Sensitivity | None:
     if isinstance(sensitivity, Sensitivity):
         return sensitivity
     if sensitivity is False:
         return None
     try:
-        return asked_strength(found)
-    except ValueError:  # not every graph and policy allows it: the page says that there is no answer
+        return sensitivity_of(found)
+    except ValueError:  # not every graph and policy allows it; the page says so
         return None
 
 
-class _Marked(str):
-    """Text of ours that goes into the page as it is."""
-
-    __slots__ = ()
-
-    def __html__(self) -> str:
-        return str(self)
-
-
-def _part(name: str) -> str:
+def _file(name: str) -> str:
     return (files(__package__) / "templates" / name).read_text(encoding="utf-8")
 
 
-def _json(content: Any) -> _Marked:
-    """JSON inside a script element: nothing in it can end the element."""
+def _json(content: dict[str, Any]) -> str:
+    """Return JSON for a script element; no text in it can end the element."""
     text = json.dumps(content, allow_nan=False, default=plain_value)
-    return _Marked(text.replace("&", "\\u0026").replace("<", "\\u003c").replace(">", "\\u003e"))
+    return text.replace("&", "\\u0026").replace("<", "\\u003c").replace(">", "\\u003e")
 
 
 def _template() -> Any:
@@ -135,6 +129,6 @@ def _template() -> Any:
     from markupsafe import Markup
 
     environment = Environment(autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True)
-    environment.filters |= {"number": number, "percent": percent, "svg": lambda text: Markup(text)}
+    environment.filters |= {"number": number, "percent": percent, "svg": Markup}
     environment.globals["max"] = max
-    return environment.from_string(_part("report.html"))
+    return environment.from_string(_file("report.html"))

@@ -1,33 +1,31 @@
-"""summarize(): everything that the report says, as plain numbers and text."""
+"""summarize(): the content of the report, as plain numbers and text."""
 
 from __future__ import annotations
 
 import platform
 from collections.abc import Mapping, Sequence
-from importlib import import_module
 from importlib.metadata import version
 from typing import Any
 
 import numpy as np
 
-from ..arrays import unique_sets
+from .._arrays import unique_sets
 from ..check import check_missingness
-from ..comparison import Comparison
-from ..data import Retrospective
-from ..estimators import TARGETS, Bounds
-from ..plain import plain_records
-from ..result import Evaluation, Origin
-from ..sensitivity_analysis import Sensitivity
-from .answer import answer_of
-from .strength import is_repriced, strength_of
-from .words import assumption_words, plain_assumptions
+from ..data.retrospective import Retrospective
+from ..estimators.estimate import TARGETS, Bounds, Estimate
+from ..files.writing import plain_records
+from ..results.comparison import Comparison
+from ..results.evaluation import Evaluation, Origin
+from ..sensitivity_analysis.analysis import Sensitivity
+from .sensitivity import is_repriced, sensitivity_content
+from .sentences import STANDING_ASSUMPTIONS, answer_of, assumption_words
 
-__all__ = ["origin_of", "own_estimate", "summarize"]
+__all__ = ["difference", "origin_of", "summarize"]
 
 _PATTERNS = 20
 _REPRICED = (
-    "Prices were changed after the evaluation. Costs, intervals and ranking are at the new prices; what runs cost where they "
-    "stop is at those of the evaluation, and unmeasured reasons were not asked about."
+    "Prices were changed after the evaluation. Costs, intervals and ranking use the new prices. The costs of the sets in which "
+    "runs stop use the old prices, and there is no sensitivity analysis."
 )
 
 
@@ -38,66 +36,58 @@ def summarize(
     notes: Sequence[str] = (),
     details: Mapping[str, Any] | None = None,
 ) -> dict[str, Any]:
-    """Everything that the report says, ready for JSON.
+    """Return the content of the report as a dict, ready for JSON.
 
     Parameters
     ----------
     found : Comparison
-        The policies.
+        Result of `compare`.
     sensitivity : Sensitivity, optional
-        What unmeasured reasons could do.
+        Result of `afape.sensitivity` for the same policies.
     notes : sequence of str
-        What the reader should know first.
+        Sentences at the top of the page.
     details : mapping, optional
-        How it was made: command, files, seed.
+        Shown under the details, such as command, files and seed.
     """
     origin = origin_of(found)
     estimator = _estimator(found)
     policies = [_policy(name, e, found, estimator) for name, e in found.evaluations.items()]
-    content: dict[str, Any] = {
+    return {
+        **{"ranking": [], "differences": [], "reason": ""},
+        **found.standing(),
         "estimator": estimator,
         "confidence": found.confidence,
         "answer": answer_of(found, estimator),
         "notes": [*notes, *([_REPRICED] if is_repriced(found) else [])],
         "policies": policies,
         "naive": _naive(found, estimator),
-        "strength": strength_of(sensitivity, found.confidence),
+        "strength": None if sensitivity is None else sensitivity_content(sensitivity),
         "data": _data(origin.data, _prices(found, origin.data)),
         "assumption": _assumption(found, origin),
         "details": {**_versions(), "seed": origin.seed, **(details or {})},
-        **_standing(found),
-    }
-    return content
-
-
-def _standing(found: Comparison) -> dict[str, Any]:
-    """Ranking and differences, or why there are none."""
-    said = found.standing()
-    return {
-        "ranking": said.get("ranking", []),
-        "differences": said.get("differences", []),
-        "reason": said.get("reason", ""),
     }
 
 
 def origin_of(found: Comparison) -> Origin:
-    """Records and assumption, which all policies share."""
+    """Return the records and the assumption, which all policies share."""
     first = next(iter(found.evaluations.values()))
     if first.origin is None:
-        raise ValueError("A report needs evaluations that came from afape.evaluate or afape.compare.")
+        raise ValueError(
+            "'found' must come from afape.evaluate or afape.compare, but has no origin: a report needs the records."
+        )
     return first.origin
 
 
 def _estimator(found: Comparison) -> str:
-    """The estimator that the page goes by: the preferred one, else the first that was asked for."""
+    """Name of the estimator of the page: the preferred one, else the first of the evaluation."""
     try:
         return found.best_estimator
     except ValueError:
-        return next(iter(next(iter(found.evaluations.values())).outcomes))
+        return next(iter(next(iter(found.evaluations.values())).answers))
 
 
-def own_estimate(found: Comparison, name: str, estimator: str, target: str) -> Any:
-    """The estimate of one policy, None where it has none."""
+def _estimate(found: Comparison, name: str, estimator: str, target: str) -> Estimate | None:
+    """Estimate of one policy, None if it has none."""
     try:
         return found.estimates(estimator, target).get(name)
     except KeyError:
@@ -108,16 +98,16 @@ def _policy(name: str, evaluation: Evaluation, found: Comparison, estimator: str
     return {
         "name": name,
         "rules": "" if evaluation.origin is None else evaluation.origin.rules,
-        "costs": {t: _cost(own_estimate(found, name, estimator, t), found.confidence) for t in TARGETS},
-        "reason": next((o.reason for n, o in evaluation.outcomes.items() if n == estimator and o.reason), ""),
+        "costs": {t: _cost(_estimate(found, name, estimator, t), found.confidence) for t in TARGETS},
+        "reason": next((o.reason for n, o in evaluation.answers.items() if n == estimator and o.reason), ""),
         **evaluation.to_dict(),
         "support_holds": evaluation.support.holds,
-        **_doing(evaluation, found, estimator, name),
+        **_behaviour(evaluation, estimator),
     }
 
 
-def _doing(evaluation: Evaluation, found: Comparison, estimator: str, name: str) -> dict[str, Any]:
-    """Rates of acquisition and how good the predictions are, where the estimator can tell."""
+def _behaviour(evaluation: Evaluation, estimator: str) -> dict[str, Any]:
+    """Rates of acquisition and metrics of the predictions, if the estimator gives them."""
     try:
         own = estimator if estimator in evaluation else evaluation.best_estimator
         parts, metrics = evaluation.parts(own), evaluation.metrics(own)
@@ -128,17 +118,17 @@ def _doing(evaluation: Evaluation, found: Comparison, estimator: str, name: str)
     return {"metrics": plain_records(metrics), "rates": [t for t in table if t["kind"] == "rate"], "counts": counts}
 
 
-def _cost(estimate: Any, confidence: float) -> dict[str, Any] | None:
+def _cost(estimate: Estimate | None, confidence: float) -> dict[str, Any] | None:
     if estimate is None:
         return None
     low, high = estimate.interval(confidence)
-    bounds = isinstance(estimate, Bounds)
+    ends = (estimate.bound_lower, estimate.bound_upper) if isinstance(estimate, Bounds) else (None, None)
     out = {
-        "estimate": None if bounds else estimate.value,
+        "estimate": None if isinstance(estimate, Bounds) else estimate.value,
         "lower": low,
         "upper": high,
-        "bound_lower": estimate.bound_lower if bounds else None,
-        "bound_upper": estimate.bound_upper if bounds else None,
+        "bound_lower": ends[0],
+        "bound_upper": ends[1],
         "std_error": estimate.std_error,
         "degrees_of_freedom": estimate.degrees_of_freedom,
     }
@@ -146,10 +136,10 @@ def _cost(estimate: Any, confidence: float) -> dict[str, Any] | None:
 
 
 def _naive(found: Comparison, estimator: str) -> list[dict[str, Any]]:
-    """What common practice says of the total cost, and how far off that is."""
+    """Total costs by common practice, and how far they are from the estimate."""
     lines = []
     for name, evaluation in found.evaluations.items():
-        best = own_estimate(found, name, estimator, "total")
+        best = _estimate(found, name, estimator, "total")
         for choice in evaluation.choices:
             if not choice.method.biased or choice.name not in evaluation:
                 continue
@@ -160,12 +150,15 @@ def _naive(found: Comparison, estimator: str) -> list[dict[str, Any]]:
                 low, high = best.interval(found.confidence)
                 line["outside"] = bool(value < low or value > high) if np.isfinite(low) else None
             if best is not None and not isinstance(best, Bounds):
-                same = np.isclose(value, best.value, rtol=1e-12, atol=0)  # where nothing is acquired, but for rounding
-                off = 0.0 if same else value - best.value
-                line["difference"] = off
-                line["relative"] = off / best.value if best.value else None
+                off = difference(value, best.value)
+                line |= {"difference": off, "relative": off / best.value if best.value else None}
             lines.append(line)
     return lines
+
+
+def difference(value: float, reference: float) -> float:
+    """Return ``value - reference``, 0 if they are equal up to rounding (a policy that acquires nothing)."""
+    return 0.0 if np.isclose(value, reference, rtol=1e-12, atol=0) else value - reference
 
 
 def _assumption(found: Comparison, origin: Origin) -> dict[str, Any]:
@@ -175,14 +168,14 @@ def _assumption(found: Comparison, origin: Origin) -> dict[str, Any]:
         "name": repr(origin.missingness),
         "words": assumption_words(origin.missingness, str(origin.data.problem.label)),
         "sentences": list(dict.fromkeys(said)),
-        "standing": list(plain_assumptions()),
+        "standing": list(STANDING_ASSUMPTIONS),
         "graph": str(origin.missingness.graph_on(origin.data)),
         "check": tested.to_dict(),
     }
 
 
 def _prices(found: Comparison, data: Retrospective) -> dict[str, float]:
-    """Price of every group, as the results have them."""
+    """Price of every group by name, as used by the results."""
     out = dict(zip(data.problem.group_names, data.problem.prices.tolist(), strict=True))
     tariff = next(iter(found.evaluations.values())).tariff
     return out if tariff is None else out | dict(zip(tariff.groups, tariff.prices.tolist(), strict=True))
@@ -227,4 +220,4 @@ def _data(data: Retrospective, prices: dict[str, float]) -> dict[str, Any]:
 
 def _versions() -> dict[str, str]:
     packages = {name: version(name) for name in ("numpy", "pandas", "scikit-learn")}
-    return {"afape": import_module("afape").__version__, "python": platform.python_version(), **packages}
+    return {"afape": version("afape"), "python": platform.python_version(), **packages}

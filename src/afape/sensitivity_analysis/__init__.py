@@ -1,5 +1,6 @@
-"""How far unmeasured reasons for recording could move a cost."""
+"""Bounds on costs if recording has unmeasured reasons."""
 
-from .analysis import Sensitivity, Tipping, sensitivity
+from .analysis import Sensitivity, Tipping
+from .entry import sensitivity
 
 __all__ = ["Sensitivity", "Tipping", "sensitivity"]

@@ -1,49 +1,52 @@
-"""Linear programmes over the weights of each row: boxes, and larger sets weigh no less."""
+"""Order of the weights of a row: a larger set has no smaller weight. Linear programmes under boxes and this order."""
 
 from __future__ import annotations
+
+from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import csr_array
 from scipy.sparse.csgraph import maximum_bipartite_matching
 
-from ..arrays import Bools, Floats, Ints, pack
+from .._arrays import Bools, Floats, Ints, pack
 
-__all__ = ["EXACT_STATES", "RowOrders"]
+__all__ = ["OrderedWeights", "RowOrders"]
 
-EXACT_STATES = 16  # a row with more states keeps the order along chains only
+_EXACT_STATES = 16  # a row with more states keeps the order along chains only
 _CELLS = 2**21  # array elements held at a time
 
 Words = NDArray[np.uint64]
 
 
+@dataclass(frozen=True, eq=False)
 class RowOrders:
-    r"""Which weights of a row are ordered, and the best weights under a linear gain.
+    r"""Pairs of states of a row whose weights may be ordered.
 
-    States S and T of one row with S inside T and nominal weights :math:`w^0_S \le w^0_T` get the constraint
-    :math:`w_S \le w_T`. (True probabilities obey it whatever the nominal ones do. Where nominal weights that were
-    learned set by set break it, the pair has none: fewer constraints give wider bounds, which stay valid, and the
-    nominal weights stay possible.) Rows with more than 16 states keep the constraints along chains of sets, as few
-    chains as cover them.
-
-    Parameters
-    ----------
-    row : ndarray of int, shape (s,)
-        Row of each state, ascending.
-    sets : ndarray of bool, shape (s, G)
-        Set of each state; a row has each set once.
-    exact : int
-        Rows with more states keep the order along chains only.
+    States S and T of one row with S inside T and nominal weights :math:`w^0_S \le w^0_T` have the constraint
+    :math:`w_S \le w_T`. True probabilities satisfy it always. Nominal weights that were learned set by set may not; then
+    the pair has no constraint, so that the nominal weights stay possible and bounds stay valid, though wider. Rows
+    with more than 16 states have the constraints along chains of sets only, as few chains as cover the states.
     """
 
-    def __init__(self, row: Ints, sets: Bools, exact: int = EXACT_STATES) -> None:
+    blocks: list[tuple[Ints, Bools]]  # states (r, m) of rows with m states, and True if j lies inside k (r, m, m)
+    chain_states: Ints  # (c,) states of the chains, one chain after the other
+    chain_of: Ints  # (c,) chain of each
+    relaxed: int  # rows that are ordered along chains only
+
+    @staticmethod
+    def of(row: Ints, sets: Bools, exact: int = _EXACT_STATES) -> RowOrders:
+        """Order of the states (s,) with these rows, ascending, and distinct sets (s, G).
+
+        Rows with more than ``exact`` states are ordered along chains only.
+        """
         starts = np.flatnonzero(np.concatenate([[True], row[1:] != row[:-1]])) if len(row) else np.zeros(0, np.intp)
         sizes = np.diff(np.append(starts, len(row)))
         words = pack(sets)
-        self.blocks: list[tuple[Ints, Bools]] = []  # states (r, m), and which lie inside which (r, m, m)
+        blocks = []
         for m in np.unique(sizes[(sizes > 1) & (sizes <= exact)]):
             states = starts[sizes == m][:, None] + np.arange(m)
-            self.blocks.append((states, _inside(words[states])))
+            blocks.append((states, _inside(words[states])))
         chained: list[Ints] = []
         known: dict[bytes, list[Ints]] = {}  # rows often share their sets
         long = np.flatnonzero(sizes > exact)
@@ -52,12 +55,11 @@ class RowOrders:
             if key not in known:
                 known[key] = _chains(words[s : s + m])
             chained += [s + chain for chain in known[key]]
-        self.relaxed = len(long)
-        self.chain_states = np.concatenate(chained) if chained else np.zeros(0, np.intp)
-        self.chain_of = np.repeat(np.arange(len(chained)), [len(c) for c in chained])
+        states = np.concatenate(chained) if chained else np.zeros(0, np.intp)
+        return RowOrders(blocks, states, np.repeat(np.arange(len(chained)), [len(c) for c in chained]), len(long))
 
     def under(self, nominal: Floats) -> OrderedWeights:
-        """The constraints that these nominal weights obey."""
+        """The constraints that these nominal weights satisfy."""
         blocks = []
         for states, inside in self.blocks:
             w = nominal[states]
@@ -67,7 +69,7 @@ class RowOrders:
         return OrderedWeights(blocks, self._segments(nominal))
 
     def _segments(self, nominal: Floats) -> list[Ints]:
-        """Pieces of chains along which the nominal weights rise, by length."""
+        """Pieces of chains along which the nominal weights do not fall, by length: (r, k) each."""
         if len(self.chain_states) == 0:
             return []
         w = nominal[self.chain_states]
@@ -78,18 +80,19 @@ class RowOrders:
         return [self.chain_states[first[sizes == k][:, None] + np.arange(k)] for k in np.unique(sizes[sizes > 1])]
 
 
+@dataclass(frozen=True, eq=False)
 class OrderedWeights:
-    """Weights within boxes that obey the order; boxes must rise along it too."""
+    """Weights within boxes that satisfy the order; the boxes must be ordered too."""
 
-    def __init__(self, blocks: list[tuple[Ints, Bools]], segments: list[Ints]) -> None:
-        self.blocks, self.segments = blocks, segments
+    blocks: list[tuple[Ints, Bools]]  # states (r, m), and True if j is ordered below k (r, m, m)
+    segments: list[Ints]  # chains (r, k), the smallest set first
 
     @property
     def pairs(self) -> tuple[Ints, Ints]:
-        """Pairs of states whose weights are ordered, without those that follow from others: the smaller, the larger."""
+        """Pairs of ordered states, the smaller and the larger, without pairs that follow from others."""
         small, large = [np.zeros(0, np.intp)], [np.zeros(0, np.intp)]
         for states, order in self.blocks:
-            between = np.matmul(order, order)  # of booleans: whether some state lies in between
+            between = np.matmul(order, order)  # True if some state lies in between
             r, j, k = np.nonzero(order & ~between)
             small.append(states[r, j])
             large.append(states[r, k])
@@ -101,11 +104,11 @@ class OrderedWeights:
     def maximise(self, gain: Floats, lower: Floats, upper: Floats) -> Floats:
         r"""Weights that maximise :math:`\sum_S gain_S w_S`.
 
-        States that gain want their upper bound, the others their lower. That breaks the order only between a state S
-        that gains and a larger T that does not, with :math:`upper_S > lower_T`; all other constraints then hold of
-        themselves. The programme falls apart into levels: with :math:`w_S = l_S + \int_{l_S}^{u_S} 1(S \in A_t) dt`,
-        the set :math:`A_t` of the states above t must be closed upwards and is otherwise free at each t, so it is
-        the heaviest closed set among the states whose box contains t.
+        States with a positive gain are best at their upper bound, the others at their lower bound. This breaks the order only
+        between a state S that gains and a larger T that does not, with :math:`upper_S > lower_T`. The programme separates
+        into levels: with :math:`w_S = l_S + \int_{l_S}^{u_S} 1(S \in A_t) dt`, the set :math:`A_t` of the states above t must
+        contain every state that is ordered above one of its members. So at each t it is the closed set of largest gain
+        among the states whose box contains t.
         """
         w = np.where(gain > 0, upper, lower)
         for states, order in self.blocks:
@@ -121,7 +124,7 @@ class OrderedWeights:
 
 
 def _inside(words: Words) -> Bools:
-    """Whether set j lies strictly inside set k, (r, m, m), of packed sets (r, m, words)."""
+    """True if set j lies strictly inside set k, (r, m, m), for packed sets (r, m, words)."""
     r, m, n_words = words.shape
     out = np.empty((r, m, m), dtype=bool)
     step = max(_CELLS // (m * m * n_words), 1)
@@ -132,7 +135,7 @@ def _inside(words: Words) -> Bools:
 
 
 def _chains(words: Words) -> list[Ints]:
-    """Fewest chains that cover the sets of one row (Dilworth), each from small to large."""
+    """Fewest chains that cover the sets of one row (Dilworth), each from the smallest set to the largest."""
     inside = _inside(words[None])[0]
     after = maximum_bipartite_matching(csr_array(inside), perm_type="column")
     heads = np.setdiff1d(np.arange(len(words)), after[after >= 0])
@@ -147,13 +150,13 @@ def _chains(words: Words) -> list[Ints]:
 
 
 def _settle(g: Floats, low: Floats, high: Floats, conflict: Bools, w: Floats) -> Floats:
-    """Best weights (r, m) of rows with conflicts; ``w`` holds those of the states without."""
+    """Best weights (r, m) of rows with conflicts; ``w`` has those of states without conflicts."""
     rises, yields = _some(conflict, 2), _some(conflict, 1)
     n_rises, n_yields = rises.sum(axis=1), yields.sum(axis=1)
-    kind = n_rises * (EXACT_STATES + 1) + n_yields
+    kind = n_rises * (_EXACT_STATES + 1) + n_yields
     for value in np.unique(kind):
         mine = np.flatnonzero(kind == value)
-        p, q = divmod(int(value), EXACT_STATES + 1)
+        p, q = divmod(int(value), _EXACT_STATES + 1)
         step = max(_CELLS // (max(p, q) << min(p, q)), 1)
         for i in range(0, len(mine), step):
             part = mine[i : i + step]
@@ -170,8 +173,8 @@ def _levels(
 ) -> tuple[Floats, Floats]:
     """Weights of p states that gain and q that lose, from the best closed set at each level."""
     p, q = pairs.shape[1:]
-    # Either list which gainers are up, and the losers that they force; or which losers are, and the gainers that
-    # they allow. A loser whose box starts above the level is up anyway and costs nothing.
+    # List either the subsets of gainers and the losers that they force up, or the subsets of losers and the gainers
+    # that they allow. A loser whose box starts above the level is up anyway and costs nothing.
     if p <= q:
         up = _subsets(p)
         other = np.stack([_some(pairs[:, chosen], 1) for chosen in up], axis=1)  # (r, 2^p, q)
@@ -203,12 +206,12 @@ def _subsets(k: int) -> Bools:
 
 
 def _some(mask: Bools, axis: int | tuple[int, int]) -> Bools:
-    """Whether some element along the axis is true."""
+    """True if some element along the axis is true."""
     return np.asarray(np.logical_or.reduce(mask, axis=axis))
 
 
 def _along_chain(gain: Floats, low: Floats, high: Floats) -> Floats:
-    """Best weights of chains (r, k), smallest set first: at each level the heaviest end of the open states."""
+    """Best weights of chains (r, k), smallest set first: at each level the upper end of largest gain."""
     w = low.copy()
     levels = np.sort(np.concatenate([low, high], axis=1), axis=1)
     k = gain.shape[1]

@@ -1,17 +1,7 @@
-"""What the records support: regions without support, found without a model, and what follows from them."""
+"""Positivity: which sets the records support, balance after weighting, and implications of an assumption."""
 
-from .regions import Region, RegionScan, Slant, Term
+from .implications import MissingnessCheck
+from .support import Support
 from .thresholds import SupportThresholds
-from .violations import SupportMap, SupportSearch, Violation, find_violations
 
-__all__ = [
-    "Region",
-    "RegionScan",
-    "Slant",
-    "SupportMap",
-    "SupportSearch",
-    "SupportThresholds",
-    "Term",
-    "Violation",
-    "find_violations",
-]
+__all__ = ["MissingnessCheck", "Support", "SupportThresholds"]

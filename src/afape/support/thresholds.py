@@ -1,11 +1,13 @@
-"""What counts as too little support."""
+"""Thresholds: what counts as too little support."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass, fields
 from numbers import Real
 
-__all__ = ["DEFAULT_THRESHOLDS", "SupportThresholds"]
+__all__ = ["DEFAULT_THRESHOLDS", "SupportThresholds", "few_rows_dominate"]
+
+_FIFTIETH = 0.02
 
 
 @dataclass(frozen=True)
@@ -15,31 +17,31 @@ class SupportThresholds:
     Parameters
     ----------
     propensity : float
-        A set whose probability of being recorded is below this is *unsupported*: no recorded rows can represent it.
+        A set is *unsupported* if its probability of being recorded is below this: no recorded rows can represent it.
     healthy : float
-        A probability that is certainly enough. A region of X_o counts as unsupported only where its rows contradict
-        this one and agree with one below ``propensity``.
+        A probability that is certainly large enough. A region of X_o is unsupported only if its rows contradict this
+        probability and agree with one below ``propensity``.
     share : float
-        Estimates become bounds where more than this share of the policy's runs wants an unsupported set; below it they
-        ignore these runs, and a warning names the sets.
+        Estimates become bounds if more than this share of the policy's runs want an unsupported set. With a smaller share
+        they ignore these runs, and a warning names the sets.
     rows : int
-        Warn where a set is recorded in fewer rows.
+        Warn if fewer rows have a set recorded.
     weight : float
-        Warn where one row has more than this share of all the weight of a set.
+        Warn if one row has more than this share of the total weight of a set.
     effective_rows : float
-        Warn where the weighted rows of a set are worth fewer rows than this (Kish's effective sample size).
+        Warn if the effective sample size of a set (Kish) is below this.
     small : float
-        Warn where the model puts the propensity of a set below ``propensity`` in more than this share of the rows that
-        want it and do not have it.
+        Warn if the propensity of a set is below ``propensity`` in more than this share of the rows that want the set and
+        do not have it.
     wanted : float
-        The last four concern only sets that at least this share of the policy's runs wants.
+        The last four apply only to sets that at least this share of the policy's runs want.
     ten_heaviest : float
-        Warn where the ten heaviest rows have more than this share of the variance of an estimate, or of the squared
-        weights, and where weights differ so much that rows are worth less than half of their number.
+        Warn if the ten heaviest rows have more than this share of the variance of an estimate, or of the squared
+        weights, and if the effective sample size is below half of the number of rows.
     carrying_rows : float
-        Warn where the weighted rows of an estimate are worth fewer rows than this, and than a fiftieth of all rows.
+        Warn if the effective sample size of an estimate is below this and below a fiftieth of all rows.
     difference : float
-        Warn where weighted rows differ from all rows by more than this many standard deviations in something that is
+        Warn if weighted rows differ from all rows by more than this many standard deviations in a column that is
         always recorded, and by more than chance explains (p < 0.001).
     """
 
@@ -71,3 +73,9 @@ class SupportThresholds:
 
 
 DEFAULT_THRESHOLDS = SupportThresholds()
+
+
+def few_rows_dominate(limits: SupportThresholds, n_rows: int, rows: int, ess: float, ten_heaviest: float) -> bool:
+    """True if a few rows dominate an estimate: ``rows`` of ``n_rows`` have weights, with effective sample size ``ess``."""
+    few = ess < min(limits.carrying_rows, _FIFTIETH * n_rows)
+    return bool(ess < rows / 2 and (few or ten_heaviest > limits.ten_heaviest))

@@ -1,300 +1,122 @@
-"""Which sets the records do not support, and in which rows."""
+"""Violations of positivity for one policy: those that its runs meet, and those that a known propensity implies."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
-from functools import cached_property
-from itertools import combinations
+from collections.abc import Iterable, Iterator
+from dataclasses import replace
 
 import numpy as np
 
-from ..arrays import Bools, Floats, Ints, every, units_of
-from ..data import Retrospective
-from ..missingness.assumptions import Conditioning
-from .regions import Region, RegionScan, Slant, Term, rows_needed
-from .thresholds import SupportThresholds
+from .._arrays import Bools, Floats, Ints, every, tally
+from ..data.retrospective import Retrospective
+from ..propensity.known import BoundKnownPropensity
+from ..propensity.unsupported import SupportMap, Violation
+from ..propensity.weights import View
+from ..walk.table import Tables, WalkTable
+from .search import SupportSearch
 
-__all__ = ["SupportMap", "SupportSearch", "Violation", "find_violations"]
-
-_EDGE_RUNS, _EDGE_SHARE = 0.005, 0.01  # fewer runs, of all and of those that want the set, may be an edge
-_EDGE_ROWS = 25  # an edge of fewer rows is not worth a word
-_UNDECIDED = 0.1  # a region that does not even contradict this is not worth a word
-_MOST_SETS = 512  # sets searched for regions: of more, the smallest three quarters and the largest of this number
+__all__ = ["known_unsupported", "supported_view", "wanted_enough"]
 
 
-@dataclass(frozen=True, eq=False)
-class Violation:
-    """A set that is not recorded, or hardly ever, in some rows.
+def supported_view(view: View, found: SupportMap, data: Retrospective, tables: Tables, share: float) -> View:
+    """The view without the unsupported sets that more than a ``share`` of the policy's runs want."""
+    while found:
+        trial = View(view.propensity.excluding(found), view.recorded, view.adjust, found)
+        kept = found.met(*_shares(trial, data, tables), share)
+        if len(kept.violations) == len(found.violations):
+            return View(trial.propensity, view.recorded, view.adjust, kept)
+        found = kept
+    return View(view.propensity, view.recorded, view.adjust, found)
 
-    Attributes
-    ----------
-    required : ndarray of bool, shape (G,)
-        The set, groups that are always recorded left out.
-    rows : ndarray of bool, shape (n,)
-        Where.
-    n_recorded : int
-        Of these rows, how many have it recorded.
-    terms : tuple of Term
-        The region of X_o that the rows make up; empty for all rows.
-    known : bool
-        Whether a known propensity says so, not the records.
-    share : float
-        Of the policy's runs, how many want the set there.
+
+def wanted_enough(view: View, found: SupportMap, data: Retrospective, tables: Tables, share: float) -> SupportMap:
+    """The violations that more than a ``share`` of the policy's runs want, with these shares."""
+    shares, _ = _shares(View(view.propensity, view.recorded, view.adjust, found), data, tables)
+    pairs = zip(found.violations, shares, strict=True)
+    return SupportMap(tuple(replace(v, share=min(float(s), 1.0)) for v, s in pairs if s > share))
+
+
+def known_unsupported(
+    search: SupportSearch, propensity: BoundKnownPropensity, adjust: Bools, tables: Tables
+) -> SupportMap:
+    """Sets that the policy wants in some row and whose known propensity is below the threshold.
+
+    A set that is unsupported in one row is asked about in all rows: a row with imputed values may want it too.
     """
-
-    required: Bools
-    rows: Bools
-    n_recorded: int
-    terms: tuple[Term | Slant, ...] = ()
-    known: bool = False
-    share: float = float("nan")
-
-    def name(self, data: Retrospective) -> str:
-        """Names of the groups."""
-        return " + ".join(np.array(data.problem.group_names, dtype=object)[self.required])
-
-    def where(self, columns: Sequence[str]) -> str:
-        """The region in words; "" for all rows."""
-        return " and ".join(_words(term, columns) for term in self.terms)
-
-
-def _words(term: Term | Slant, columns: Sequence[str]) -> str:
-    if isinstance(term, Slant):
-        parts = [
-            f"{'-' if w < 0 else '+'} {abs(w):g} {columns[j]}" for j, w in zip(term.columns, term.weights, strict=True)
-        ]
-        name = " ".join(parts).removeprefix("+ ")
-        return _limits(name, term.low, term.high)
-    name = columns[term.column]
-    if "=" in name and 0 < term.low <= 1 and term.high == np.inf:  # a level of a categorical column
-        return name
-    if "=" in name and 0 < term.high <= 1 and term.low == -np.inf:
-        return f"not {name}"
-    return _limits(name, term.low, term.high)
+    data, least = search.data, search.thresholds.propensity
+    answerable = np.asarray(~np.isnan(search.conditioning.matrix(data)).any(axis=1))
+    rows: dict[bytes, Bools] = {}
+    for table in tables:
+        for required, lacking in _known_in_table(propensity, data, adjust, table, answerable, least):
+            rows.setdefault(required.tobytes(), np.zeros(len(data), dtype=bool))[lacking] = True
+    found, asked = [], np.flatnonzero(answerable)
+    for key, mask in rows.items():
+        wanted = np.frombuffer(key, dtype=bool)
+        mask[asked] |= propensity.impossible(asked, wanted[None], np.zeros(len(asked), dtype=np.intp), least)
+        required = wanted & ~data.always_recorded
+        n_recorded = int(every(data.recorded[mask][:, required]).sum())
+        found.append(Violation(required, mask, n_recorded, known=True))
+    known = sorted(found, key=lambda v: (int(v.required.sum()), v.required.tobytes()))
+    return SupportMap((*search.of_start(adjust).violations, *known))
 
 
-def _limits(name: str, low: float, high: float) -> str:
-    if low == -np.inf:
-        return f"{name} < {high:.6g}"
-    if high == np.inf:
-        return f"{name} >= {low:.6g}"
-    return f"{low:.6g} <= {name} < {high:.6g}"
+def _known_in_table(
+    propensity: BoundKnownPropensity,
+    data: Retrospective,
+    adjust: Bools,
+    table: WalkTable,
+    answerable: Bools,
+    least: float,
+) -> Iterator[tuple[Bools, Ints | slice]]:
+    """Sets (G,) of this table with a known propensity below ``least``, each with the rows concerned."""
+    weighted = View(propensity, data.recorded, adjust).weigh(table)
+    yield from _by_set(table.row[weighted.lines], weighted.sets, weighted.set_of, weighted.raw < least)
+    for row, sets, index in _unrecorded(table, data, adjust):
+        ask = answerable[row]
+        below = np.zeros(len(row), dtype=bool)
+        below[ask] = propensity.impossible(row[ask], sets, index[ask], least)
+        yield from _by_set(row, sets, index, below)
+        for required in sets[np.unique(index)]:
+            if not every(data.recorded[:, required]).any():
+                yield required, slice(None)
 
 
-@dataclass(frozen=True, eq=False)
-class SupportMap:
-    """Says of any row and set whether it is unsupported: so is every set that holds an unsupported one.
-
-    Attributes
-    ----------
-    violations : tuple of Violation
-        What is unsupported.
-    minor : tuple of Violation
-        What so few runs meet that estimates may ignore it; to be named all the same.
-    """
-
-    violations: tuple[Violation, ...] = ()
-    minor: tuple[Violation, ...] = ()
-
-    def __bool__(self) -> bool:
-        return bool(self.violations)
-
-    def blame(self, rows: Ints, sets: Bools, index: Ints) -> Ints:
-        """Place of the first violation that sets[index] runs into in these rows; -1 where it is supported."""
-        out = np.full(len(rows), -1, dtype=np.intp)
-        for v, violation in enumerate(self.violations):
-            holds = every(sets | ~violation.required)[index]
-            out[holds & violation.rows[rows] & (out < 0)] = v
-        return out
-
-    def lacks(self, rows: Ints, sets: Bools, index: Ints) -> Bools:
-        """Whether sets[index] is unsupported in these rows."""
-        return self.blame(rows, sets, index) >= 0
-
-    def lacking(self, required: Bools) -> Bools:
-        """Rows of the whole table in which this set is unsupported."""
-        out = np.zeros(len(self.violations[0].rows) if self.violations else 0, dtype=bool)
-        if self.violations:
-            for v in np.flatnonzero(every(required | ~self._required)):
-                out |= self.violations[v].rows
-        return out
-
-    @cached_property
-    def _required(self) -> Bools:
-        """Sets of the violations, (V, G): many sets are held against them."""
-        return np.array([violation.required for violation in self.violations])
-
-    def having(self, shares: Floats, wanted: Floats, least: float) -> SupportMap:
-        """Sort the violations by the share of runs that meets them.
-
-        Where a policy wants a set just beyond the edge of its region, a few rows may fall on the wrong side of the
-        estimated edge; that is no violation. ``wanted`` is the share of runs that wants the set anywhere.
-        """
-        kept: list[Violation] = []
-        minor: list[Violation] = []
-        # Many small ones are not small together: only as many are set aside as stay below the limit in sum.
-        ignored = sum(v.share for v in self.minor)
-        small = set()
-        for i in np.argsort(shares, kind="stable"):
-            if ignored + max(float(shares[i]), 0.0) <= least:
-                ignored += max(float(shares[i]), 0.0)
-                small.add(int(i))
-        for i, (violation, share, total) in enumerate(zip(self.violations, shares, wanted, strict=True)):
-            told = replace(violation, share=float(share))
-            edge = bool(violation.terms) and not violation.known and share < _EDGE_RUNS and share < _EDGE_SHARE * total
-            if share <= 0 or (edge and share * len(violation.rows) <= _EDGE_ROWS):
-                continue
-            (minor if edge or i in small else kept).append(told)
-        return SupportMap(tuple(kept), (*self.minor, *minor))
+def _by_set(row: Ints, sets: Bools, index: Ints, below: Bools) -> Iterator[tuple[Bools, Ints]]:
+    """Each set with the rows in which its propensity is too small."""
+    for u in np.unique(index[below]):
+        yield sets[u], row[below & (index == u)]
 
 
-def find_violations(data: Retrospective, sets: Iterable[Bools], scan: RegionScan) -> SupportMap:
-    """Search the wanted sets, small ones first; of each violation the smallest set that explains it.
-
-    A region in which a set has enough records has enough of every smaller set, so sets within one that the search found
-    beyond suspicion are not searched.
-    """
-    sometimes = ~data.always_recorded
-    wanted = {(s & sometimes).tobytes(): s & sometimes for s in sets}
-    todo = sorted((s for s in wanted.values() if s.any()), key=lambda s: (int(s.sum()), s.tobytes()))
-    searched = todo if len(todo) <= _MOST_SETS else todo[: _MOST_SETS * 3 // 4] + todo[-_MOST_SETS // 4 :]
-    everywhere = np.ones(len(data), dtype=bool)
-    clean: list[Bools] = []
-    suspicious: dict[bytes, list[Region]] = {}
-    for s in searched[::-1]:  # large ones first, to see which need no search
-        if any(not (s & ~c).any() for c in clean):
-            continue
-        regions = scan.find(every(data.recorded[:, s]), everywhere)
-        if scan.clean:
-            clean.append(s)
-        else:
-            suspicious[s.tobytes()] = regions
-    found: list[Violation] = []
-    so_far = SupportMap()
-    for s in todo:
-        so_far = so_far if len(so_far.violations) == len(found) else SupportMap(tuple(found))
-        lacking = so_far.lacking(s) if found else ~everywhere
-        if not (recorded := every(data.recorded[:, s])).any():
-            if not lacking.all():
-                found.append(_smallest(data, s, Region((), everywhere, len(data), 0), scan))
-        elif s.tobytes() in suspicious:
-            regions = scan.find(recorded, ~lacking) if lacking.any() else suspicious[s.tobytes()]
-            found += [_smallest(data, s, region, scan) for region in regions]
-    return SupportMap(tuple(found))
+def _unrecorded(table: WalkTable, data: Retrospective, adjust: Bools) -> Iterator[tuple[Ints, Bools, Ints]]:
+    """Rows and sets that the policy wants and that are not recorded: starts of rows, and ends of edges."""
+    if adjust.any():
+        lacking = ~every(data.recorded | ~adjust)
+        roots = np.flatnonzero((table.depth == 0) & lacking[table.row])
+        yield table.row[roots], table.sets | adjust, table.set_index[roots]
+    if not adjust.all():
+        edges = np.flatnonzero(~table.edge_available & (table.reach[table.edge_state] > 0))
+        sets, index = table.edge_sets(data.problem.free)
+        yield table.row[table.edge_state[edges]], sets | adjust, index[edges]
 
 
-def _smallest(data: Retrospective, s: Bools, region: Region, scan: RegionScan) -> Violation:
-    """The smallest set within s that lacks support in the region as well."""
-    groups = np.flatnonzero(s)
-    inside = data.recorded[region.rows]
-    for size in range(1, min(len(groups), 3)):
-        for part in combinations(groups, size):
-            k = int(every(inside[:, list(part)]).sum())
-            whole = not region.terms and region.n_recorded == 0
-            if (k == 0 and whole) or scan.violates(region.n_rows, k):
-                required = np.zeros_like(s)
-                required[list(part)] = True
-                return Violation(required, region.rows, k, region.terms)
-    return Violation(s, region.rows, region.n_recorded, region.terms)
-
-
-def _within(violation: Violation, found: SupportMap) -> bool:
-    """Whether most of this is known already."""
-    lacking = found.lacking(violation.required) if found else ~np.ones_like(violation.rows)
-    return bool((violation.rows & lacking).sum() > violation.rows.sum() / 2)
-
-
-@dataclass(frozen=True, eq=False)
-class SupportSearch:
-    """Searches the records for sets without support, by what recording depends on and without a model.
-
-    Parameters
-    ----------
-    data : Retrospective
-        Records.
-    conditioning : Conditioning
-        What recording depends on.
-    thresholds : SupportThresholds
-        What counts as too little.
-    """
-
-    data: Retrospective
-    conditioning: Conditioning
-    thresholds: SupportThresholds
-
-    @property
-    def columns(self) -> tuple[str, ...]:
-        """Names of the columns in which regions are told."""
-        return self.conditioning.searched(self.data)[0]
-
-    @cached_property
-    def _everything(self) -> RegionScan:
-        """The search over all that is given; rows that lack a part of it lie in no region."""
-        return self._scan(np.zeros_like(self.conditioning.gaps))
-
-    def _scan(self, without: Bools, healthy: float | None = None) -> RegionScan:
-        """The search over what is given but for these groups."""
-        columns = self.conditioning.searched(self.data)[1].copy()
-        mine = self.conditioning.columns(self.data)
-        columns[:, np.flatnonzero(without[self.data.column_group[mine]])] = 0.0  # constant columns are not searched
-        cluster = self.data.cluster
-        units = None if cluster is None else units_of(len(self.data), cluster)
-        return RegionScan(columns, self.thresholds, units, healthy)
-
-    def of_start(self, adjust: Bools) -> SupportMap:
-        """Where what is given, and has gaps, is itself not recorded, by what is always recorded."""
-        if not self.conditioning.gaps.any():
-            return SupportMap()
-        return find_violations(self.data, adjust[None], self._scan(self.conditioning.gaps))
-
-    def of_sets(self, sets: Bools, adjust: Bools) -> SupportMap:
-        """Sets without support; ``adjust`` are the groups that the view adds to every set."""
-        start = self.of_start(adjust).violations
-        if self.conditioning.gaps.any() and adjust.all():
-            return SupportMap(start)
-        beyond = find_violations(self.data, sets | adjust, self._everything).violations
-        return SupportMap((*start, *(v for v in beyond if not start or (v.required & ~adjust).any())))
-
-    def undecided(self, sets: Bools, adjust: Bools, found: SupportMap) -> SupportMap:
-        """Sets that are never recorded in a region beside which they are, where too few rows tell whether they could be.
-
-        A region has to contradict a probability of 0.1, and that of its neighbours. Regions that are too small a share of
-        the rows to matter are not searched for.
-        """
-        enough = rows_needed(0, self.thresholds.healthy)
-        if len(self.data) * self.thresholds.share > enough or self.conditioning.gaps.any():
-            return SupportMap()
-        scan = self._scan(np.zeros_like(self.conditioning.gaps), _UNDECIDED)
-        seen = find_violations(self.data, sets | adjust, scan).violations
-        never = (v for v in seen if v.terms and v.n_recorded == 0)
-        return SupportMap(tuple(v for v in never if not _within(v, found)))
-
-    def refusal(self, adjust: Bools) -> str:
-        """Why there can be neither estimate nor bounds, where what is given has gaps.
-
-        Rows that have a part of it recorded may never have the rest. They stand for more than themselves, but for how
-        much depends on a part of the propensity that bounds do not know.
-        """
-        given = self.conditioning
-        if not given.gaps.any():
-            return ""
-        known = np.zeros_like(given.gaps)
-        for block in (*given.blocks, None):
-            if block is not None:
-                known[list(block.groups)] = True
-                if (known >= given.gaps).all():
-                    continue
-            elif not adjust.all():
-                continue
-            else:
-                known = given.gaps
-            found = find_violations(self.data, adjust[None], self._scan(given.gaps & ~known)).violations
-            for violation in found:
-                if violation.terms and violation.rows.mean() > self.thresholds.share:
-                    where = violation.where(self.columns)
-                    return (
-                        f"{violation.name(self.data)} is never recorded in rows with {where}, so that no recorded row is "
-                        "like them"
-                    )
-        return ""
+def _shares(view: View, data: Retrospective, tables: Iterable[WalkTable]) -> tuple[Floats, Floats]:
+    """Share of the runs that meet each violation first, and share that want its set in any row, (V,) each."""
+    violations = view.unsupported.violations
+    total, wanted = np.zeros(len(violations) + 1), np.zeros(len(violations))
+    for table in tables:
+        weighted = view.weigh(table)
+        weight = np.zeros(len(table.row))
+        weight[weighted.lines] = weighted.weight
+        roots = np.flatnonzero(view.lacks(table) & (table.depth == 0))
+        met = view.unsupported.first_violation(table.row[roots], table.sets | view.adjust, table.set_index[roots])
+        total += tally(met + 1, weight[roots], len(total))
+        weight[roots] = 0.0
+        sets, index = table.edge_sets(data.problem.free)
+        state = table.edge_state
+        met = view.unsupported.first_violation(table.row[state], sets | view.adjust, index)
+        flow = weight[state] * table.reach[state] * table.edge_probability
+        total += tally(met + 1, flow, len(total))
+        for v, violation in enumerate(violations):
+            before, after = (every(s | view.adjust | ~violation.required) for s in (table.sets, sets))
+            wanted[v] += flow @ (after[index] & ~before[table.set_index[state]])
+    return total[1:] / len(data), wanted / len(data)

@@ -1,26 +1,161 @@
-"""The parts of a cost as columns: what a decision takes and what a stop gives, state by state."""
+"""Columns that amounts are booked in: the costs of a policy, or the parts that the costs are made of."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Any, Protocol
 
 import numpy as np
 from scipy.sparse import csr_array
 
-from ..arrays import Bools, Floats, Ints
-from ..data import Retrospective
+from .._arrays import Bools, Floats, Ints
+from ..data.retrospective import Retrospective
 from .table import FREE, WalkTable
+from .tariff import Tariff
 
-__all__ = ["PartColumns"]
+__all__ = ["Columns", "CostColumns", "Matrix", "PartColumns", "added", "dense"]
+
+Matrix = csr_array | Floats  # lines of amounts, (m, P)
+
+
+class Columns(Protocol):
+    """What a decision, a stop, and a run that ends in an unsupported set book, as matrices with one column per amount."""
+
+    @property
+    def width(self) -> int:
+        """Number of columns, P."""
+        ...
+
+    @property
+    def at_stop(self) -> Bools:
+        """Columns in which a stop can book something, (P,)."""
+        ...
+
+    def decisions(self, table: WalkTable) -> Matrix:
+        """Expected amounts of the next decision in every state, over all wanted groups, recorded or not: (s, P)."""
+        ...
+
+    def taken(self, table: WalkTable, edges: Ints) -> Matrix:
+        """Amounts of acquiring the group of each edge: (m, P)."""
+        ...
+
+    def stops(self, table: WalkTable, states: Ints) -> Matrix:
+        """Amounts of stopping in these states: (m, P); 0 where the classifier was not asked."""
+        ...
+
+    def expected_stops(self, table: WalkTable, states: Ints, cells: Floats) -> Floats:
+        """Amounts of stopping where the pair of true and predicted label has probabilities ``cells`` (m, K x K): (m, P)."""
+        ...
+
+    def lost(self, table: WalkTable, edges: Ints) -> tuple[Matrix, Matrix]:
+        """Amounts of runs that end with these edges into unsupported sets, (m, P) each: acquisitions, and the stop."""
+        ...
+
+    def whole(self, rows: Ints) -> tuple[Matrix, Matrix]:
+        """Amounts of rows that start in an unsupported set, (m, P) each: acquisitions, and the stop."""
+        ...
+
+
+@dataclass(frozen=True, eq=False)
+class CostColumns:
+    """Acquisition cost, misclassification cost, and the user's outcomes.
+
+    Parameters
+    ----------
+    tariff : Tariff
+        Prices, costs of errors, outcomes.
+    labels : ndarray of int, shape (n,)
+        Label code of every row.
+    largest : bool or None
+        Whether runs that end in unsupported sets are booked at their largest or at their least cost; None where there are
+        no such runs.
+    """
+
+    tariff: Tariff
+    labels: Ints
+    largest: bool | None = None
+
+    @property
+    def width(self) -> int:
+        """Number of columns."""
+        return 2 + len(self.tariff.own)
+
+    @property
+    def at_stop(self) -> Bools:
+        """All columns but the acquisition cost."""
+        return np.arange(self.width) > 0
+
+    @cached_property
+    def _price(self) -> Floats:
+        """Price of every group; the last entry, 0, serves the edge that reveals the free groups."""
+        problem = self.tariff.problem
+        out = np.zeros(problem.n_groups + 1)
+        out[np.flatnonzero(~problem.free)] = self.tariff.prices
+        return out
+
+    def decisions(self, table: WalkTable) -> Floats:
+        """Expected price of the next decision in every state, (s, P)."""
+        out = np.zeros((len(table.row), self.width))
+        paid = table.edge_probability * self._price[table.edge_group]
+        out[:, 0] = np.bincount(table.edge_state, weights=paid, minlength=len(table.row))
+        return out
+
+    def taken(self, table: WalkTable, edges: Ints) -> Floats:
+        """Price of the group of each edge, (m, P)."""
+        out = np.zeros((len(edges), self.width))
+        out[:, 0] = self._price[table.edge_group[edges]]
+        return out
+
+    def stops(self, table: WalkTable, states: Ints) -> Floats:
+        """Cost of the prediction and the user's outcomes, (m, P); 0 where the classifier was not asked."""
+        out = np.zeros((len(states), self.width))
+        predicted = table.predicted[states]
+        cost = self.tariff.costs[self.labels[table.row[states]], predicted]
+        out[:, 1] = np.where(predicted >= 0, cost, 0.0)
+        if len(self.tariff.own):
+            out[:, 2:] = np.where((predicted >= 0)[:, None], np.nan_to_num(table.outcomes[states]), 0.0)
+        return out
+
+    def expected_stops(self, table: WalkTable, states: Ints, cells: Floats) -> Floats:
+        """Expected cost of stopping, and the mean of the user's outcomes over all stops, (m, P)."""
+        out = np.zeros((len(states), self.width))
+        out[:, 1] = cells @ self.tariff.costs.ravel()
+        out[:, 2:] = _mean_outcomes(table, len(self.tariff.own))
+        return out
+
+    def lost(self, table: WalkTable, edges: Ints) -> tuple[Floats, Floats]:
+        """Prices of groups still to be acquired, and cost of the stop, at their least or largest, (m, P) each."""
+        state, group = table.edge_state[edges], table.edge_group[edges]
+        left = np.where(table.acquired[state], 0.0, self._price[:-1]).sum(axis=1) - self._price[group]
+        return self._ended(left, table.row[state])
+
+    def whole(self, rows: Ints) -> tuple[Floats, Floats]:
+        """Amounts of rows that start in an unsupported set, at their least or largest, (m, P) each."""
+        return self._ended(np.full(len(rows), self._price.sum()), rows)
+
+    def _ended(self, left: Floats, rows: Ints) -> tuple[Floats, Floats]:
+        acquired, stopped = np.zeros((len(rows), self.width)), np.zeros((len(rows), self.width))
+        acquired[:, 0] = left if self.largest else 0.0
+        extreme = self.tariff.costs.max(axis=1) if self.largest else self.tariff.costs.min(axis=1)
+        stopped[:, 1] = extreme[self.labels[rows]]
+        stopped[:, 2:] = self.own_limits
+        return acquired, stopped
+
+    @property
+    def own_limits(self) -> Floats:
+        """Least or largest value of each outcome of the user; 0 where it is unlimited (the estimate then has no bounds)."""
+        own = self.tariff.own
+        found = np.array([own.limits(name)[int(bool(self.largest))] for name in own.names])
+        return np.where(np.isfinite(found), found, 0.0) if len(found) else found
 
 
 @dataclass(frozen=True, eq=False)
 class PartColumns:
-    r"""Parts of which every cost is a linear combination, one column each.
+    r"""Parts that every cost is a linear combination of, one column each.
 
     In this order: groups that are acquired (one column per costly group), pairs of true and predicted label (K x K, row by
-    row), the number of costly groups with which a run stops (0, 1, ...), outcomes of the user's own. Where runs
+    row), the number of costly groups with which a run stops (0, 1, ...), outcomes of the user. Where runs
     may end in sets that the records do not support (``open``), there follow the groups that such a run might still
     acquire, and its label. With prices c and costs C,
 
@@ -31,11 +166,11 @@ class PartColumns:
     costly : ndarray of int, shape (Gc,)
         Groups that have a price.
     n_groups, n_classes, n_outcomes : int
-        How many groups, classes and own outcomes there are.
+        Number of groups, of classes, and of outcomes of the user.
     labels : ndarray of int, shape (n,)
         Label code of every row.
     open : bool
-        Whether runs may end in sets that are not supported.
+        True if runs may end in sets that are not supported.
     """
 
     costly: Ints
@@ -63,7 +198,7 @@ class PartColumns:
 
     @property
     def own(self) -> slice:
-        """Outcomes of the user's own."""
+        """Outcomes of the user."""
         return slice(self.counts.stop, self.counts.stop + self.n_outcomes)
 
     @property
@@ -81,20 +216,22 @@ class PartColumns:
         """Number of columns."""
         return int(self.ended.stop)
 
-    def priced(self, prices: Floats, largest: bool = False) -> Floats:
-        """Coefficients of the acquisition cost (P,), with runs into unsupported sets at their least or largest."""
-        out = np.zeros(self.width)
-        out[: len(self.costly)] = prices
-        if self.open and largest:
-            out[self.left] = prices
-        return out
+    @property
+    def at_stop(self) -> Bools:
+        """Pairs of labels, numbers of acquisitions, outcomes of the user."""
+        place = np.arange(self.width)
+        return np.asarray((place >= self.cells.start) & (place < self.own.stop))
 
-    def judged(self, costs: Floats, largest: bool = False) -> Floats:
-        """Coefficients of the misclassification cost (P,), with runs into unsupported sets at their least or largest."""
-        out = np.zeros(self.width)
-        out[self.cells] = costs.ravel()
+    def priced(self, tariff: Tariff, largest: bool = False) -> Floats:
+        """Coefficients (P, 2 + O) of the columns of `CostColumns`, with unsupported runs at their least or largest."""
+        out = np.zeros((self.width, 2 + self.n_outcomes))
+        out[: len(self.costly), 0] = tariff.prices
+        out[self.cells, 1] = tariff.costs.ravel()
+        out[self.own, 2:] = np.eye(self.n_outcomes)
         if self.open:
-            out[self.ended] = costs.max(axis=1) if largest else costs.min(axis=1)
+            out[self.left, 0] = tariff.prices if largest else 0.0
+            out[self.ended, 1] = tariff.costs.max(axis=1) if largest else tariff.costs.min(axis=1)
+            out[self.ended, 2:] = CostColumns(tariff, self.labels, largest).own_limits
         return out
 
     @cached_property
@@ -104,22 +241,20 @@ class PartColumns:
         place[self.costly] = np.arange(len(self.costly))
         return place
 
-    def decisions(self, table: WalkTable, flow: Floats | None = None) -> csr_array:
-        """Probability of wanting each group in every state, recorded or not, times a flow where one is given: (s, P)."""
+    def decisions(self, table: WalkTable) -> csr_array:
+        """Probability of wanting each group in every state, recorded or not: (s, P)."""
         column = self._place[table.edge_group]
         kept = np.flatnonzero(column >= 0)
-        state, wanted = table.edge_state[kept], table.edge_probability[kept]
-        return self._matrix(state, column[kept], wanted if flow is None else wanted * flow[state], len(table.row))
+        return self._matrix(table.edge_state[kept], column[kept], table.edge_probability[kept], len(table.row))
 
     def taken(self, table: WalkTable, edges: Ints) -> csr_array:
-        """The group that each of these edges acquires: (len(edges), P)."""
+        """The group that each of these edges acquires: (m, P)."""
         column = self._place[table.edge_group[edges]]
         kept = np.flatnonzero(column >= 0)
         return self._matrix(kept, column[kept], np.ones(len(kept)), len(edges))
 
-    def stops(self, table: WalkTable, states: Ints | None = None) -> csr_array:
-        """What a stop gives in these states, or in all: (m, P); nothing where the classifier was not asked."""
-        states = np.arange(len(table.row)) if states is None else states
+    def stops(self, table: WalkTable, states: Ints) -> csr_array:
+        """Pair of labels, number of acquisitions and outcomes of a stop in these states: (m, P)."""
         asked = np.flatnonzero(table.predicted[states] >= 0)
         at = states[asked]
         cell = self.labels[table.row[at]] * self.n_classes + table.predicted[at]
@@ -132,19 +267,28 @@ class PartColumns:
             values.append(np.nan_to_num(table.outcomes[at, j]))
         return self._matrix(np.concatenate(lines), np.concatenate(columns), np.concatenate(values), len(states))
 
+    def expected_stops(self, table: WalkTable, states: Ints, cells: Floats) -> Floats:
+        """Probabilities of the pairs, number of acquisitions, mean of the user's outcomes over all stops: (m, P)."""
+        out = np.zeros((len(states), self.width))
+        out[:, self.cells] = cells
+        count = table.acquired[states][:, self.costly].sum(axis=1)
+        out[np.arange(len(states)), self.counts.start + count] = 1.0
+        out[:, self.own] = _mean_outcomes(table, self.n_outcomes)
+        return out
+
     def lost(self, table: WalkTable, edges: Ints) -> tuple[csr_array, csr_array]:
-        """What may follow these edges into unsupported sets: groups that are left, and the label; (len(edges), P) each."""
+        """Groups that may still be acquired after these edges, and the label of the row: (m, P) each."""
         acquired = table.acquired[table.edge_state[edges]].copy()
         group = table.edge_group[edges]
         plain = group != FREE
         acquired[np.flatnonzero(plain), group[plain]] = True
-        return self._ending(~acquired[:, self.costly], table.row[table.edge_state[edges]])
+        return self._ended(~acquired[:, self.costly], table.row[table.edge_state[edges]])
 
     def whole(self, rows: Ints) -> tuple[csr_array, csr_array]:
-        """The same for rows that start in an unsupported set."""
-        return self._ending(np.ones((len(rows), len(self.costly)), dtype=bool), rows)
+        """All costly groups, and the label, of rows that start in an unsupported set: (m, P) each."""
+        return self._ended(np.ones((len(rows), len(self.costly)), dtype=bool), rows)
 
-    def _ending(self, left: Bools, rows: Ints) -> tuple[csr_array, csr_array]:
+    def _ended(self, left: Bools, rows: Ints) -> tuple[csr_array, csr_array]:
         line, column = np.nonzero(left)
         ahead = self._matrix(line, self.left.start + column, np.ones(len(line)), len(rows))
         every_row = np.arange(len(rows))
@@ -152,3 +296,19 @@ class PartColumns:
 
     def _matrix(self, line: Ints, column: Ints, value: Floats, n_lines: int) -> csr_array:
         return csr_array((value, (line, column)), shape=(n_lines, self.width))
+
+
+def _mean_outcomes(table: WalkTable, n_outcomes: int) -> Floats:
+    """Mean of each outcome of the user over the states that have one; 0 where none has."""
+    known = ~np.isnan(table.outcomes).any(axis=1)
+    return np.asarray(table.outcomes[known].mean(axis=0)) if n_outcomes and known.any() else np.zeros(n_outcomes)
+
+
+def dense(matrix: Any) -> Floats:
+    """A matrix, or a product of matrices, as a plain array."""
+    return np.asarray(matrix.toarray() if hasattr(matrix, "toarray") else matrix)
+
+
+def added(one: Matrix, other: Matrix) -> Matrix:
+    """Sum of two matrices of one kind."""
+    return one + other

@@ -1,4 +1,4 @@
-"""What a walk runs on: rows, what is available in them, the two models that are asked, and the table that it builds."""
+"""Inputs of a walk (rows, available groups, policy, classifier), and the builder of its table."""
 
 from __future__ import annotations
 
@@ -8,26 +8,42 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from .._arrays import Bools, Floats, Ints, every, merge
 from ..agents.policy import Policy, ask_policy
-from ..arrays import Bools, Floats, Ints, every
 from ..classifiers import Classifier, ask_classifier
-from ..data import Retrospective
-from ..outcomes import NO_OUTCOMES, OwnOutcomes
+from ..data.retrospective import Retrospective
+from .outcomes import NO_OUTCOMES, OwnOutcomes
 from .table import FREE, WalkTable
 
 __all__ = ["Answers", "Ground", "Step", "TableBuilder", "block"]
 
 
 class Answers(NamedTuple):
-    """What policy and classifier say in a batch of states."""
+    """Answers of policy and classifier in m states."""
 
     probability: Floats  # (m, G + 1) pi(a | S)
-    blocked: Floats  # (m, G + 1) renormalised over what is available
+    blocked: Floats  # (m, G + 1) pi renormalised over the available groups
     available: Bools  # (m, G)
-    price: Floats  # (m,)
-    cost: Floats  # (m,) NaN where neither policy stops
-    predicted: Ints  # (m,) -1 where the classifier was not asked
-    outcomes: Floats  # (m, O) NaN where neither policy stops
+    price: Floats  # (m,) expected price of the next decision
+    cost: Floats  # (m,) NaN if neither the policy nor the blocked policy stops
+    predicted: Ints  # (m,) -1 if the classifier was not asked
+    outcomes: Floats  # (m, O) NaN if neither the policy nor the blocked policy stops
+
+
+class Copies(NamedTuple):
+    """Imputed copies of rows. Copies of one row have equal values in the groups that are shown."""
+
+    origin: Ints  # (n,) original row of each copy
+    shown: Bools  # (n, G)
+
+    def distinct(self, row: Ints, acquired: Bools) -> tuple[Ints, Ints]:
+        """Return the indices of states that look different, (u,), and the index of each state among them, (m,)."""
+        same = every(self.shown[row] | ~acquired)
+        alike, others = np.flatnonzero(same), np.flatnonzero(~same)
+        first, inverse = merge(self.origin[row[alike]], acquired[alike])
+        place = np.empty(len(row), dtype=np.intp)
+        place[alike], place[others] = inverse, len(first) + np.arange(len(others))
+        return np.concatenate([alike[first], others]), place
 
 
 @dataclass(frozen=True, eq=False)
@@ -41,18 +57,20 @@ class Ground:
     values : ndarray of shape (n, d)
         Values that an acquisition reveals.
     available : ndarray of bool, shape (n, G)
-        What the walk may acquire.
+        Groups that the walk can acquire.
     start : ndarray of bool, shape (n, G)
-        Where each row starts.
+        Set in which each row starts.
     rooted : bool
-        Whether the walk starts one level earlier, with nothing acquired and one forced edge that reveals all
-        free groups: needed where a free group is not always available.
+        True if the walk starts one level earlier, with an empty set and one forced edge that reveals all free groups. This
+        is needed if a free group is not always available.
     policy, classifier
         The bound policy, and the classifier.
     predicts : bool
-        Whether the classifier is asked in every state, or only where a run may stop.
+        True if the classifier is asked in every state, False if only where a run may stop.
     outcomes : OwnOutcomes
-        Functions of the user's own, asked where a run may stop.
+        The user's outcome functions, asked where a run may stop.
+    copies : Copies, optional
+        Rows that look equal until a hidden group is acquired; such states are asked once.
     """
 
     data: Retrospective
@@ -64,6 +82,7 @@ class Ground:
     classifier: Classifier
     predicts: bool = False
     outcomes: OwnOutcomes = NO_OUTCOMES
+    copies: Copies | None = None
 
     @staticmethod
     def recorded(
@@ -73,7 +92,7 @@ class Ground:
         predicts: bool = False,
         outcomes: OwnOutcomes = NO_OUTCOMES,
     ) -> Ground:
-        """Walk over what each row has recorded."""
+        """Walk over the recorded groups of each row."""
         free = data.problem.free
         rooted = not bool(data.recorded[:, free].all())
         start = np.zeros_like(data.recorded) if rooted else np.broadcast_to(free, data.recorded.shape)
@@ -86,23 +105,30 @@ class Ground:
         policy: Policy,
         classifier: Classifier,
         outcomes: OwnOutcomes = NO_OUTCOMES,
+        copies: Copies | None = None,
     ) -> Ground:
-        """Walk with every group available, over complete or completed values."""
+        """Walk with all groups available, over complete or imputed values."""
         shape = data.recorded.shape
         start = np.broadcast_to(data.problem.free, shape)
         available = np.ones(shape, dtype=bool)
-        return Ground(data, values, available, start, False, policy, classifier, outcomes=outcomes)
+        return Ground(data, values, available, start, False, policy, classifier, outcomes=outcomes, copies=copies)
 
     @staticmethod
     def partly_free(
         data: Retrospective, policy: Policy, classifier: Classifier, outcomes: OwnOutcomes = NO_OUTCOMES
     ) -> Ground:
-        """Walk from the free groups that each row happens to have."""
+        """Walk over the recorded groups, starting from the free groups that the row has."""
         start = data.problem.free & data.recorded
         return Ground(data, data.values, data.recorded, start, False, policy, classifier, outcomes=outcomes)
 
     def ask(self, row: Ints, acquired: Bools) -> Answers:
-        """Ask policy and classifier in these states: one call of each."""
+        """Ask policy and classifier in these states, with one call of each; states that look equal are asked once."""
+        if self.copies is None:
+            return self._ask(row, acquired)
+        first, place = self.copies.distinct(row, acquired)
+        return Answers(*(column[place] for column in self._ask(row[first], acquired[first])))  # type: ignore[arg-type]
+
+    def _ask(self, row: Ints, acquired: Bools) -> Answers:
         data = self.data
         n_groups = acquired.shape[1]
         seen = np.where(acquired[:, data.column_group], self.values[row], np.nan)
@@ -124,9 +150,9 @@ class Ground:
 
 
 def block(p: Floats, available: Bools) -> Floats:
-    """Renormalise over what is available; stop where nothing wanted is.
+    """Renormalise probabilities (m, G + 1) over the available groups (m, G); stop if none of the wanted is available.
 
-    The blocked policy of the paper's Definition 1.
+    This is the blocked policy of the paper's Definition 1.
     """
     blocked = p.copy()
     blocked[:, :-1] *= available
@@ -137,18 +163,18 @@ def block(p: Floats, available: Bools) -> Floats:
 
 
 class Step(NamedTuple):
-    """Answers and wanted edges of one depth."""
+    """Answers and wanted edges of one depth, with m states and e edges."""
 
-    probability: Floats  # (m, G + 1); at a forced root the first column stands for the edge FREE
-    blocked: Floats
+    probability: Floats  # (m, G + 1); at a forced root the first column is the edge FREE
+    blocked: Floats  # (m, G + 1)
     state: Ints  # (e,) state within this depth
     group: Ints  # (e,) column of ``probability``
-    edge_available: Bools
-    forced: bool
-    free: Bools
+    edge_available: Bools  # (e,)
+    forced: bool  # True at a forced root
+    free: Bools  # (G,)
 
     def target(self, acquired: Bools, edges: Ints) -> Bools:
-        """Sets that these edges lead to."""
+        """Return the sets that these edges lead to, shape (len(edges), G)."""
         target = acquired[self.state[edges]].copy()
         if self.forced:
             target |= self.free
@@ -158,7 +184,7 @@ class Step(NamedTuple):
 
 
 class TableBuilder:
-    """One table in the making: `visit`, `stop`, `flow` and `lead` are called once per depth, in this order."""
+    """Builds one table; for each depth, call `visit`, `stop`, `flow` and `lead` once, in this order."""
 
     def __init__(self, ground: Ground) -> None:
         self.ground = ground
@@ -167,7 +193,7 @@ class TableBuilder:
         self.depth = 0
 
     def visit(self, row: Ints, acquired: Bools, reach: Floats) -> Step:
-        """Ask the models in these states and list their wanted edges."""
+        """Ask policy and classifier in these states, and add the states and their wanted edges."""
         forced = self.ground.rooted and self.depth == 0
         if forced:
             step, price, cost = self._root(row, acquired)
@@ -197,7 +223,7 @@ class TableBuilder:
         return self.ground.data.problem.free
 
     def _root(self, row: Ints, acquired: Bools) -> tuple[Step, Floats, Floats]:
-        """Nothing acquired, one forced edge of price 0, no question to anybody."""
+        """Root state: an empty set and one forced edge of price 0; neither policy nor classifier is asked."""
         m = len(row)
         available = every(self.ground.available[row][:, self._free])
         p = np.zeros((m, acquired.shape[1] + 1))
@@ -208,21 +234,21 @@ class TableBuilder:
         return step, np.zeros(m), np.full(m, np.nan)
 
     def stop(self, flow: Floats, blocked: Floats) -> None:
-        """Flow that stops in each state of this depth."""
+        """Add the flow that stops in each state of this depth."""
         self._add(stop_flow=flow, blocked_stop_flow=blocked)
 
     def flow(self, flow: Floats, blocked: Floats) -> None:
-        """Flow over each wanted edge of this depth."""
+        """Add the flow over each wanted edge of this depth."""
         self._add(edge_flow=flow, edge_blocked_flow=blocked)
 
     def lead(self, edges: Ints, child: Ints) -> None:
-        """Say which of the next depth's states these edges lead to."""
+        """Add the states of the next depth that these edges lead to."""
         column = np.full(len(self.columns["edge_flow"][-1]), -1, dtype=np.intp)
         column[edges] = child + self.n_lines
         self._add(edge_child=column)
 
     def abandon(self, keep: Bools) -> None:
-        """Drop states of the next depth before they are visited."""
+        """Drop states of the next depth that are not in ``keep``, before they are visited."""
         place = np.where(keep, np.cumsum(keep) - 1, -1)
         child = self.columns["edge_child"][-1]
         inside = child >= 0
@@ -230,10 +256,10 @@ class TableBuilder:
         child[inside] = np.where(moved >= 0, moved + self.n_lines, -1)
 
     def table(self, sampled: Ints | None = None) -> WalkTable:
-        """Put the depths together."""
+        """Return the table of all depths."""
         self._add(sampled=np.array([], dtype=np.intp) if sampled is None else sampled)
-        return WalkTable(**{name: np.concatenate(parts) for name, parts in self.columns.items()})
+        return WalkTable(**{name: np.concatenate(pieces) for name, pieces in self.columns.items()})
 
-    def _add(self, **parts: NDArray[Any]) -> None:
-        for name, part in parts.items():
-            self.columns[name].append(part)
+    def _add(self, **columns: NDArray[Any]) -> None:
+        for name, column in columns.items():
+            self.columns[name].append(column)

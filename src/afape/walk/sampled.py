@@ -1,11 +1,11 @@
-"""The sampled walk: trajectories of the blocked policy, weighted back to the policy."""
+"""The sampled walk: trajectories of the blocked policy, with likelihood ratios of the policy."""
 
 from __future__ import annotations
 
 import numpy as np
 
+from .._arrays import Bools, Floats, Ints, any_of, merge, tally
 from ..agents.policy import Policy, ask_policy
-from ..arrays import Bools, Floats, Ints, any_of, merge, tally
 from .ground import Ground, Step, TableBuilder, block
 from .table import WalkTable
 
@@ -21,12 +21,11 @@ def sampled_walk(
 
     .. math:: \frac1M \sum_{m=1}^M 1(\text{taken}) \prod_{\tau \le t} \frac{\pi(a_\tau)}{\pi'_{sim}(a_\tau)}
 
-    with this step's ratio included. The draws of a row depend on the seed and the row alone, so neither the
-    chunk nor the number of jobs changes them.
+    including the ratio of this step. The draws of a row depend only on the seed and the row, not on chunks or jobs.
     """
     builder = TableBuilder(ground)
     row, acquired = rows, ground.start[rows]
-    # Trajectories: which state of this depth they are in, and their two likelihood ratios over M.
+    # Trajectories: their state in this depth, and their two likelihood ratios divided by M.
     at = np.repeat(np.arange(len(rows)), n_trajectories)
     number = np.tile(np.arange(n_trajectories), len(rows))
     weight = blocked_weight = np.full(len(at), 1.0 / n_trajectories)
@@ -43,7 +42,7 @@ def sampled_walk(
         taken = q[at, action]
         weight = weight * step.probability[at, action] / taken
         blocked_weight = blocked_weight * step.blocked[at, action] / taken
-        # A simulation policy may do what the policy never would; such a trajectory has no flow and ends here.
+        # A simulation policy may take actions that the policy never takes; such a trajectory has no flow and ends here.
         alive = (weight > 0) | (blocked_weight > 0)
         at, action, number = at[alive], action[alive], number[alive]
         weight, blocked_weight = weight[alive], blocked_weight[alive]
@@ -55,7 +54,7 @@ def sampled_walk(
         going = action < width - 1
         at, action, number = at[going], action[going], number[going]
         weight, blocked_weight = weight[going], blocked_weight[going]
-        # Edges taken by some trajectory lead on; edge_of finds the line of (state, action).
+        # Only edges that a trajectory takes lead to a state; edge_of gives the line of (state, action).
         edge_of = np.full((m, width), -1, dtype=np.intp)
         edge_of[step.state, step.group] = np.arange(len(step.state))
         edge = edge_of[at, action]
@@ -70,7 +69,7 @@ def sampled_walk(
 
 
 def _simulated(ground: Ground, simulation: Policy | None, step: Step, row: Ints, acquired: Bools) -> Floats:
-    """Blocked simulation policy; positive wherever the policy is and the group is available."""
+    """Probabilities of the blocked simulation policy; must be positive for available actions that the policy may take."""
     if simulation is None:
         return step.blocked
     seen = np.where(acquired[:, ground.data.column_group], ground.values[row], np.nan)
@@ -83,15 +82,15 @@ def _simulated(ground: Ground, simulation: Policy | None, step: Step, row: Ints,
         first = int(np.flatnonzero(bad)[0])
         raise ValueError(
             f"'simulation' must give positive probability to every action that the policy may take, but "
-            f"{type(simulation).__name__} gives 0 in {int(bad.sum())} of {len(bad)} states, the first in row "
+            f"{type(simulation).__name__} gives 0 in {int(bad.sum())} of {len(bad)} states, first in row "
             f"{int(row[first])} with groups {np.flatnonzero(acquired[first]).tolist()} acquired."
         )
-    # Where nothing that the policy wants is available its trajectory ends, whatever the simulation would do.
+    # If no group that the policy wants is available, its trajectory ends, whatever the simulation policy does.
     return np.where(any_of(possible)[:, None], q, step.blocked)
 
 
 def _draw(q: Floats, u: Floats) -> Ints:
-    """Invert the distribution function of each row; rounding never picks an action of probability 0."""
+    """Draw actions by inversion of the distribution functions; rounding never gives an action of probability 0."""
     cumulative = np.cumsum(q, axis=1)
     action = (u[:, None] * cumulative[:, -1:] >= cumulative).sum(axis=1)
     last = q.shape[1] - 1 - (q[:, ::-1] > 0).argmax(axis=1)
@@ -99,7 +98,7 @@ def _draw(q: Floats, u: Floats) -> Ints:
 
 
 def _uniform(seed: int, trajectory: Ints, depth: int, n_depths: int) -> Floats:
-    """SplitMix64 at a counter made of trajectory and depth: random access, so chunks do not matter."""
+    """Uniform numbers by SplitMix64, from a counter of trajectory and depth, so that chunks do not matter."""
     with np.errstate(over="ignore"):
         counter = trajectory.astype(np.uint64) * np.uint64(n_depths) + np.uint64(depth)
         z = np.uint64(seed) + (counter + np.uint64(1)) * np.uint64(0x9E3779B97F4A7C15)

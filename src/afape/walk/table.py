@@ -1,4 +1,4 @@
-"""The table that every estimator reduces, one line per state and one per edge, and tables that can be read again."""
+"""The table of states and edges that every estimator reduces, and its storage in memory or on disk."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from ..arrays import Bools, Floats, Ints, lines_of, unique_sets
+from .._arrays import Bools, Floats, Ints, lines_of, unique_sets
 
 __all__ = ["FREE", "TableStore", "Tables", "WalkTable"]
 
@@ -22,32 +22,69 @@ FREE = -1  # the group of the forced edge that reveals all free groups at once
 
 @dataclass(frozen=True, eq=False)
 class WalkTable:
-    """States and edges that a policy reaches in a chunk of rows.
+    """States and edges that a policy reaches in a chunk of rows, with s states and e edges.
 
-    States are (row, set) pairs. *Flow* is probability under the policy, over what is available in the row;
-    *blocked* flow is probability under the policy renormalised over what is available. In a sampled walk both
-    are means over trajectories of the likelihood ratio, this step's ratio included.
+    A state is a row and a set. *Flow* is probability under the policy, along groups that are available in the row.
+    *Blocked flow* is probability under the policy renormalised over the available groups. In a sampled walk both are
+    means over trajectories of the likelihood ratio, including the ratio of this step.
+
+    Attributes
+    ----------
+    row : ndarray of int, shape (s,)
+        Row of the data.
+    acquired : ndarray of bool, shape (s, G)
+        The set.
+    depth : ndarray of int, shape (s,)
+        Number of decisions so far.
+    reach : ndarray of shape (s,)
+        r_S, the incoming flow.
+    stop : ndarray of shape (s,)
+        pi(stop | S).
+    stop_flow, blocked_stop_flow : ndarray of shape (s,)
+        r_S pi(stop | S), and the blocked flow that stops.
+    price : ndarray of shape (s,)
+        Expected price of the next decision: the sum over all wanted a, recorded or not, of pi(a | S) c_a.
+    cost : ndarray of shape (s,)
+        C_S; NaN if no run stops here.
+    predicted : ndarray of int, shape (s,)
+        Predicted label code; -1 if the classifier was not asked.
+    outcomes : ndarray of shape (s, O)
+        User-defined outcomes; NaN if no run stops here.
+    edge_state : ndarray of int, shape (e,)
+        State where the edge starts.
+    edge_group : ndarray of int, shape (e,)
+        Group that the edge acquires, or FREE.
+    edge_probability : ndarray of shape (e,)
+        pi(a | S), recorded or not.
+    edge_available : ndarray of bool, shape (e,)
+        True if the group is available in the row.
+    edge_flow, edge_blocked_flow : ndarray of shape (e,)
+        Flow and blocked flow along the edge; 0 if the group is not available.
+    edge_child : ndarray of int, shape (e,)
+        State where the edge ends; -1 without flow.
+    sampled : ndarray of int
+        Rows whose states were sampled.
     """
 
-    row: Ints  # (s,) the row of the data
-    acquired: Bools  # (s, G)
-    depth: Ints  # (s,) decisions taken so far
-    reach: Floats  # (s,) r_S, the incoming flow
-    stop: Floats  # (s,) pi(stop | S)
-    stop_flow: Floats  # (s,) r_S pi(stop | S)
-    blocked_stop_flow: Floats  # (s,)
-    price: Floats  # (s,) expected price of the next decision, sum over all wanted a of pi(a | S) c_a
-    cost: Floats  # (s,) C_S, NaN where nobody stops
-    predicted: Ints  # (s,) predicted label code, -1 where the classifier was not asked
-    outcomes: Floats  # (s, O) outcomes of the user's own, NaN where nobody stops
-    edge_state: Ints  # (e,) the state that the edge leaves
-    edge_group: Ints  # (e,) the group it acquires, or FREE
-    edge_probability: Floats  # (e,) pi(a | S), recorded or not
-    edge_available: Bools  # (e,)
-    edge_flow: Floats  # (e,) 0 where not available
-    edge_blocked_flow: Floats  # (e,)
-    edge_child: Ints  # (e,) the state it leads to, -1 where there is no flow
-    sampled: Ints  # rows whose states were sampled, not enumerated
+    row: Ints
+    acquired: Bools
+    depth: Ints
+    reach: Floats
+    stop: Floats
+    stop_flow: Floats
+    blocked_stop_flow: Floats
+    price: Floats
+    cost: Floats
+    predicted: Ints
+    outcomes: Floats
+    edge_state: Ints
+    edge_group: Ints
+    edge_probability: Floats
+    edge_available: Bools
+    edge_flow: Floats
+    edge_blocked_flow: Floats
+    edge_child: Ints
+    sampled: Ints
 
     @cached_property
     def _unique(self) -> tuple[Bools, Ints]:
@@ -60,7 +97,7 @@ class WalkTable:
 
     @property
     def set_index(self) -> Ints:
-        """Place of each state's set in ``sets``."""
+        """Index of each state's set in ``sets``, shape (s,)."""
         return self._unique[1]
 
     @cached_property
@@ -70,13 +107,13 @@ class WalkTable:
 
     @property
     def n_depths(self) -> int:
-        """One more than the greatest depth."""
+        """One more than the largest depth."""
         return int(self.depth.max()) + 1 if len(self.depth) else 0
 
     def edge_sets(self, free: Bools) -> tuple[Bools, Ints]:
-        """Distinct sets that edges lead to (u, G), and the place of each edge's among them.
+        """Distinct sets that edges lead to, (u, G), and the index of each edge's set among them, (e,).
 
-        By way of the few pairs of set and group that occur, not edge by edge.
+        Sets are formed once for each pair of set and group that occurs, not for each edge.
         """
         n_groups = self.acquired.shape[1]
         code = self.set_index[self.edge_state] * (n_groups + 1) + self.edge_group + 1
@@ -91,63 +128,63 @@ class WalkTable:
         return sets, place[code]
 
     def without(self, rows: Ints) -> WalkTable:
-        """Drop the lines of these rows."""
+        """Return the table without these rows."""
         return self if len(rows) == 0 else self._states(~np.isin(self.row, rows))
 
     def at_depth_zero(self) -> WalkTable:
-        """Only where rows start, with the edges that leave from there, leading nowhere."""
+        """Return the states in which rows start, with their edges, which then have no child."""
         return self._states(self.depth == 0)
 
     def _states(self, keep: Bools) -> WalkTable:
-        """Some states with their edges; an edge to a state that is not kept leads nowhere."""
+        """Return the states for which ``keep`` is True, with their edges; an edge to another state has no child."""
         place = np.cumsum(keep) - 1
         edges = keep[self.edge_state]
-        parts = {}
+        columns = {}
         for column in fields(self):
             values = getattr(self, column.name)
             if column.name == "sampled":
-                parts[column.name] = values
+                columns[column.name] = values
             else:
-                parts[column.name] = values[edges if column.name.startswith("edge_") else keep]
-        parts["edge_state"] = place[parts["edge_state"]]
-        child = parts["edge_child"]
-        parts["edge_child"] = np.where((child >= 0) & keep[child], place[child], -1)
-        return WalkTable(**parts)
+                columns[column.name] = values[edges if column.name.startswith("edge_") else keep]
+        columns["edge_state"] = place[columns["edge_state"]]
+        child = columns["edge_child"]
+        columns["edge_child"] = np.where((child >= 0) & keep[child], place[child], -1)
+        return WalkTable(**columns)
 
     @staticmethod
     def of_states(row: Ints, acquired: Bools, depth: Ints) -> WalkTable:
-        """States without flow and without edges, to be weighed."""
+        """Return a table of states without flow and edges, for which weights are needed."""
         zero, nothing, none = np.zeros(len(row)), np.zeros(0), np.zeros(0, np.intp)
         states = dict.fromkeys(("reach", "stop", "stop_flow", "blocked_stop_flow", "price", "cost"), zero)
         edges = dict.fromkeys(("edge_probability", "edge_flow", "edge_blocked_flow"), nothing)
         ends = dict.fromkeys(("edge_state", "edge_group", "edge_child", "sampled"), none)
         available = np.zeros(0, dtype=bool)
-        parts: dict[str, Any] = {**states, **edges, **ends, "edge_available": available}
-        parts |= {"predicted": np.full(len(row), -1), "outcomes": np.zeros((len(row), 0))}
-        return WalkTable(row=row, acquired=acquired, depth=depth, **parts)
+        columns: dict[str, Any] = {**states, **edges, **ends, "edge_available": available}
+        columns |= {"predicted": np.full(len(row), -1), "outcomes": np.zeros((len(row), 0))}
+        return WalkTable(row=row, acquired=acquired, depth=depth, **columns)
 
     @staticmethod
     def concatenate(tables: list[WalkTable]) -> WalkTable:
-        """One table of all, for estimators that learn from every row."""
+        """Return one table of all rows."""
         if len(tables) == 1:
             return tables[0]
         shift = np.cumsum([0] + [len(t.row) for t in tables[:-1]])
-        parts = {}
+        columns = {}
         for column in fields(WalkTable):
-            columns = [getattr(t, column.name) for t in tables]
+            pieces = [getattr(t, column.name) for t in tables]
             if column.name == "edge_state":
-                columns = [c + s for c, s in zip(columns, shift, strict=True)]
+                pieces = [c + s for c, s in zip(pieces, shift, strict=True)]
             elif column.name == "edge_child":
-                columns = [np.where(c >= 0, c + s, -1) for c, s in zip(columns, shift, strict=True)]
-            parts[column.name] = np.concatenate(columns)
-        return WalkTable(**parts)
+                pieces = [np.where(c >= 0, c + s, -1) for c, s in zip(pieces, shift, strict=True)]
+            columns[column.name] = np.concatenate(pieces)
+        return WalkTable(**columns)
 
 
 _NAMES = tuple(f.name for f in fields(WalkTable))
 
 
 class _Folder:
-    """A temporary folder, removed with the last object that knows it."""
+    """A temporary folder, removed when the last object that refers to it is deleted."""
 
     def __init__(self) -> None:
         self.path = Path(tempfile.mkdtemp(prefix="afape-walk-"))
@@ -155,41 +192,41 @@ class _Folder:
 
 
 class Tables:
-    """The tables of one walk, in the order of their rows.
+    """The tables of one walk, in the order of their rows, in memory or in files.
 
-    Reading them asks neither policy nor classifier. A copy in another process reads the same files, and leaves it to the
-    original to remove them.
+    They can be read several times, without asking policy or classifier again. A copy in another process reads the same
+    files; the original removes them.
     """
 
-    def __init__(self, parts: list[WalkTable | Path], folder: _Folder | None = None) -> None:
-        self._parts, self._folder = parts, folder
+    def __init__(self, chunks: list[WalkTable | Path], folder: _Folder | None = None) -> None:
+        self._chunks, self._folder = chunks, folder
 
     def __iter__(self) -> Iterator[WalkTable]:
-        for part in self._parts:
-            yield _read(part) if isinstance(part, Path) else part
+        for chunk in self._chunks:
+            yield _read(chunk) if isinstance(chunk, Path) else chunk
 
     @property
     def held(self) -> bool:
-        """Whether all of them are in memory."""
-        return not any(isinstance(part, Path) for part in self._parts)
+        """True if all tables are in memory."""
+        return not any(isinstance(chunk, Path) for chunk in self._chunks)
 
     def whole(self) -> WalkTable:
-        """One table of all rows, for what is learned from all of them."""
+        """Return one table of all rows."""
         return WalkTable.concatenate(list(self))
 
     def __getstate__(self) -> dict[str, Any]:
-        return {"_parts": self._parts, "_folder": None}
+        return {"_chunks": self._chunks, "_folder": None}
 
 
 @dataclass(eq=False)
 class TableStore:
-    """Where the tables of one or several walks are kept.
+    """Stores the tables of one or several walks.
 
     Parameters
     ----------
     budget : int
-        States held in memory over all walks; further tables are written to a temporary folder, which is removed with the
-        last of its tables.
+        Largest number of states in memory, over all walks. Further tables are written to a temporary folder, which is
+        removed when its tables are no longer used.
     """
 
     budget: int = 2**20
@@ -197,15 +234,15 @@ class TableStore:
     _folder: _Folder | None = None
     _written: int = 0
 
-    def keep(self, walk: Iterable[WalkTable], told: Callable[[WalkTable], None] | None = None) -> Tables:
-        """Walk to the end; ``told`` hears of every table."""
-        parts: list[WalkTable | Path] = []
+    def keep(self, walk: Iterable[WalkTable], report: Callable[[WalkTable], None] | None = None) -> Tables:
+        """Keep all tables of a walk, in memory or, beyond the budget, on disk; ``report`` is called with each table."""
+        chunks: list[WalkTable | Path] = []
         for table in walk:
             self._held += len(table.row)
-            parts.append(table if self._held <= self.budget else self._write(table))
-            if told is not None:
-                told(table)
-        return Tables(parts, self._folder)
+            chunks.append(table if self._held <= self.budget else self._write(table))
+            if report is not None:
+                report(table)
+        return Tables(chunks, self._folder)
 
     def _write(self, table: WalkTable) -> Path:
         if self._folder is None:

@@ -1,4 +1,4 @@
-"""Walks many rows in chunks of bounded memory, exactly where it can and by sampling where it must."""
+"""Walks rows in chunks of bounded memory: exactly if possible, by sampling if a row has too many states."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ from dataclasses import dataclass
 import numpy as np
 from joblib import Parallel, delayed
 
+from .._arrays import Ints, merge, tally
 from ..agents.policy import Policy
-from ..arrays import Ints, merge, tally
 from .ground import Ground, TableBuilder
 from .sampled import sampled_walk
 from .table import WalkTable
@@ -17,23 +17,23 @@ from .table import WalkTable
 __all__ = ["WalkOptions", "exact_walk", "walk"]
 
 
-_FIRST_CHUNK = 1024  # rows; how many lines these make decides the size of the chunks that follow
+_FIRST_CHUNK = 1024  # rows; their number of states determines the size of the later chunks
 
 
 @dataclass(frozen=True)
 class WalkOptions:
-    """How rows are walked.
+    """Options of the walk.
 
     Parameters
     ----------
     max_states : int
-        A row that reaches more sets than this is sampled instead; 0 samples every row.
+        Rows that reach more sets than this are sampled; 0 samples every row.
     n_trajectories : int
-        Trajectories drawn for a sampled row.
+        Trajectories per sampled row.
     simulation : policy, optional
-        Policy to draw them from; default the policy itself. It is blocked where a group is not available.
+        Policy from which trajectories are drawn, renormalised over the available groups. Default: the policy itself.
     chunk_lines : int
-        States held at a time; bounds the memory. Results do not depend on it.
+        States in memory at a time. Results do not depend on it.
     """
 
     max_states: int = 4096
@@ -55,10 +55,9 @@ def walk(
     seed: int = 0,
     n_jobs: int | None = None,
 ) -> Iterator[WalkTable]:
-    """Tables of successive chunks of rows.
+    """Yield the tables of successive chunks of rows, in the order of the rows.
 
-    Processes share the chunks when ``n_jobs`` asks for them; the tables come in the order of the rows and are the
-    same whatever the chunks.
+    With ``n_jobs``, several processes walk the chunks. Results do not depend on chunks or processes.
     """
     options = options or WalkOptions()
     rows = np.arange(len(ground.available)) if rows is None else rows
@@ -73,8 +72,8 @@ def walk(
         for chunk in chunks:
             yield from _walk_chunk(ground, chunk, options, seed)
         return
-    # Processes, not threads: scikit-learn's forests swap the global warning filters while they predict, and two
-    # threads at it leave them in disorder. joblib.parallel_config changes the backend for those who know better.
+    # Processes, not threads: scikit-learn's forests change the global warning filters while they predict, which is not
+    # safe in threads. joblib.parallel_config can change the backend.
     pool = Parallel(n_jobs=n_jobs, return_as="generator", pre_dispatch="n_jobs")
     for tables in pool(delayed(_listed)(ground, chunk, options, seed) for chunk in chunks):
         yield from tables
@@ -84,19 +83,18 @@ def _walk_chunk(ground: Ground, rows: Ints, options: WalkOptions, seed: int) -> 
     overflow = rows
     if options.max_states > 0 and len(rows):
         try:
-            # Some slack: a chunk a little larger than the first one promised is no reason to start over.
+            # A factor of 4, so that a chunk with somewhat more states than expected need not start again.
             table, overflow = exact_walk(ground, rows, options.max_states, 4 * options.chunk_lines)
         except TooManyLinesError:
-            for part in np.array_split(rows, 2):
-                yield from _walk_chunk(ground, part, options, seed)
+            for half in np.array_split(rows, 2):
+                yield from _walk_chunk(ground, half, options, seed)
             return
         if len(table.row):
             yield table
         del table
     step = max(options.chunk_lines // options.n_trajectories, 1)
     for i in range(0, len(overflow), step):
-        part = overflow[i : i + step]
-        yield sampled_walk(ground, part, options.n_trajectories, seed, options.simulation)
+        yield sampled_walk(ground, overflow[i : i + step], options.n_trajectories, seed, options.simulation)
 
 
 def _listed(ground: Ground, rows: Ints, options: WalkOptions, seed: int) -> list[WalkTable]:
@@ -104,18 +102,31 @@ def _listed(ground: Ground, rows: Ints, options: WalkOptions, seed: int) -> list
 
 
 class TooManyLinesError(Exception):
-    """The chunk grew past its budget of lines and has to be walked in parts."""
+    """The chunk has too many states and must be divided."""
 
 
 def exact_walk(ground: Ground, rows: Ints, max_states: int, max_lines: int) -> tuple[WalkTable, Ints]:
-    r"""Walk these rows through the lattice of sets.
+    r"""Walk these rows exactly through all sets that the policy reaches.
+
+    The reach r of a set is the probability that a run enters it using only available groups:
 
     .. math:: r_{S_0} = 1, \qquad r_{S'} = \sum_{S + a = S'} r_S \, \pi(a \mid x_S, S) \, 1(a \text{ available})
+
+    Parameters
+    ----------
+    ground : Ground
+        Rows, available groups, policy and classifier.
+    rows : ndarray of int
+        Rows to walk.
+    max_states : int
+        Largest number of states of a row; rows with more are returned as ``overflow``.
+    max_lines : int
+        Largest number of states of all rows; `TooManyLinesError` if there are more.
 
     Returns
     -------
     table : WalkTable
-        Lines of the rows whose states stay within ``max_states``.
+        States and edges of the rows with at most ``max_states`` states.
     overflow : ndarray of int
         The other rows.
     """

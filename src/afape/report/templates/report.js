@@ -3,7 +3,7 @@
   document.documentElement.classList.add("scripted");
   const data = JSON.parse(document.getElementById("report-data").textContent);
 
-  // ---- tables that can be sorted
+  // ---- sortable tables
   for (const table of document.querySelectorAll("table.sortable")) {
     const heads = Array.from(table.tHead.rows[0].cells);
     heads.forEach(function (head, column) {
@@ -38,7 +38,7 @@
     });
   }
 
-  // ---- all numbers as a file
+  // ---- download of all numbers
   document.getElementById("download").addEventListener("click", function () {
     const link = document.createElement("a");
     link.href = URL.createObjectURL(new Blob([JSON.stringify(data, null, 1)], { type: "application/json" }));
@@ -131,7 +131,7 @@
     return [least, paid + largest];
   }
 
-  // Degrees of freedom at prices x: of the influence values themselves where their fourth moments are known.
+  // Degrees of freedom at prices x: from the fourth moments of the influence values where they are known.
   function degrees(policy, variance, x) {
     if (!policy.moments || !(variance > 0)) return policy.degrees_of_freedom;
     let fourth = 0;
@@ -152,7 +152,7 @@
     });
   }
 
-  // Draws of the joint normal law, the same at every call.
+  // Standard normal draws, the same at every call.
   const draws = (function () {
     let state = 20231106;
     function uniform() {
@@ -169,7 +169,7 @@
     }
     return out;
   })();
-  function factor(cov) {  // Cholesky, where a policy without uncertainty has a line of zeros
+  function factor(cov) {  // Cholesky factor; a policy without uncertainty has a row of zeros
     const n = cov.length, L = cov.map(function () { return new Float64Array(n); });
     for (let i = 0; i < n; i++) for (let j = 0; j <= i; j++) {
       let s = cov[i][j];
@@ -232,9 +232,9 @@
     if (order.length === 1) return "At these prices, “" + first.name + "” costs " + cost + ".";
     const open = state.pairs.filter(function (p) { return (p.a === order[0] || p.b === order[0]) && p.lower <= 0 && p.upper >= 0; });
     if (open.length === 0)
-      return "At these prices, “" + first.name + "” is the cheapest of " + order.length + " policies, at " + cost + "; the next, “" + found[order[1]].name + "”, costs " + number(found[order[1]].total) + ".";
+      return "At these prices, “" + first.name + "” is the cheapest of " + order.length + " policies, at " + cost + ". The next, “" + found[order[1]].name + "”, costs " + number(found[order[1]].total) + ".";
     const names = open.map(function (p) { return "“" + found[p.a === order[0] ? p.b : p.a].name + "”"; });
-    return "At these prices, “" + first.name + "” has the lowest estimate, " + cost + ", but the records do not tell it from " + names.join(", ") + ".";
+    return "At these prices, “" + first.name + "” has the lowest estimate, " + cost + ", but the records cannot distinguish it from " + names.join(", ") + ".";
   }
 
   function put(row, target, value, text) {
@@ -265,7 +265,7 @@
       parts[1].style.width = share(e.misclassification);
       const whisker = track.querySelector(".whisker");
       if (whisker) { whisker.style.left = share(e.lower); whisker.style.width = share(e.upper - e.lower); }
-      track.setAttribute("aria-label", e.name + ": " + number(e.acquisition) + " for acquisitions, " + number(e.misclassification) + " for wrong labels, " + number(e.total) + " in all");
+      track.setAttribute("aria-label", e.name + ": " + number(e.acquisition) + " for acquisitions, " + number(e.misclassification) + " for wrong labels, " + number(e.total) + " in total");
       const soft = document.createElement("span");
       soft.className = "soft";
       soft.textContent = "(" + number(e.lower) + " to " + number(e.upper) + ")";
@@ -279,20 +279,20 @@
     document.getElementById("answer-text").textContent = answer(found, state);
   }
 
-  // What the page said when it was made, to go back to.
+  // Original content of the page, restored at the original prices.
   const first = {
     answer: document.getElementById("answer-text").textContent,
     cells: Array.from(document.querySelectorAll("#cost-table [data-target], #difference-table [data-target]")).map(function (c) { return [c, c.textContent, c.dataset.value]; }),
     bars: document.getElementById("bars").innerHTML,
   };
-  const form = document.getElementById("price-form"), told = document.getElementById("price-state");
+  const form = document.getElementById("price-form"), message = document.getElementById("price-state");
   const inputs = Array.from(form.querySelectorAll("input[data-field]"));
   function back() {
     document.getElementById("answer-text").textContent = first.answer;
     document.getElementById("bars").innerHTML = first.bars;
     for (const [cell, text, value] of first.cells) { cell.textContent = text; if (value === undefined) delete cell.dataset.value; else cell.dataset.value = value; }
-    told.textContent = "These are the original prices.";
-    told.classList.remove("changed");
+    message.textContent = "These are the original prices.";
+    message.classList.remove("changed");
   }
   form.addEventListener("submit", function (event) { event.preventDefault(); });
   form.addEventListener("reset", function () {
@@ -307,10 +307,10 @@
       if (wrong) { input.setAttribute("aria-invalid", "true"); bad++; } else { input.removeAttribute("aria-invalid"); x[i] = value; }
       if (!wrong && value !== original[i]) changed++;
     }
-    if (bad) { told.textContent = "A price must be a number, 0 or more; nothing was changed yet."; told.classList.add("changed"); return; }
+    if (bad) { message.textContent = "A price must be a number of 0 or more. The costs were not updated."; message.classList.add("changed"); return; }
     if (!changed) { back(); return; }
     show(x);
-    told.textContent = changed + (changed === 1 ? " price differs" : " prices differ") + " from the original. Costs, intervals and ranking above follow; sections below do not.";
-    told.classList.add("changed");
+    message.textContent = changed + (changed === 1 ? " price differs" : " prices differ") + " from the original. Costs, intervals and ranking above are updated; the sections below are not.";
+    message.classList.add("changed");
   });
 })();

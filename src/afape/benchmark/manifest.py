@@ -1,0 +1,80 @@
+"""The manifest of an experiment's folder: which experiment it holds, package versions, times."""
+
+from __future__ import annotations
+
+import json
+import platform
+import sys
+from datetime import UTC, datetime
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+from typing import Any
+
+from ..files.writing import atomic_write
+from .description import Description
+
+__all__ = ["OtherExperimentError", "finish_manifest", "refuse_other", "start_manifest"]
+
+_PACKAGES = ("numpy", "scipy", "pandas", "scikit-learn", "jax", "optax", "pyarrow", "matplotlib")
+
+
+class OtherExperimentError(ValueError):
+    """The folder holds the results of another experiment."""
+
+
+def refuse_other(folder: Path, description: Description, seed: int) -> dict[str, Any]:
+    """Refuse a folder that holds another experiment; return the entries that identify this one."""
+    file = folder / "manifest.json"
+    own = {
+        "experiment": description.name,
+        "fingerprint": description.fingerprint,
+        "seed": seed,
+        "quick": description.quick,
+        "afape": version("afape"),
+    }
+    if file.exists():
+        try:
+            found = json.loads(file.read_text())
+        except json.JSONDecodeError as error:
+            raise OtherExperimentError(
+                f"{file} is damaged ({error}). Choose another folder, or delete this one."
+            ) from error
+        if differing := [key for key in own if found.get(key) != own[key]]:
+            differences = ", ".join(f"{key} {found.get(key)!r} and not {own[key]!r}" for key in differing)
+            raise OtherExperimentError(
+                f"{folder} holds results of another experiment: {differences}. Choose another folder, or delete this one."
+            )
+    return own
+
+
+def start_manifest(folder: Path, description: Description, seed: int, command: str) -> dict[str, Any]:
+    """Write the manifest of an experiment that starts or continues, and return it."""
+    own = refuse_other(folder, description, seed)
+    manifest = {**own, "command": command, "status": "running", "started": _now(), "versions": _versions()}
+    folder.mkdir(parents=True, exist_ok=True)
+    _write(folder, manifest)
+    return manifest
+
+
+def finish_manifest(folder: Path, manifest: dict[str, Any], **more: Any) -> None:
+    """Write the manifest of a finished experiment, with further entries."""
+    _write(folder, {**manifest, **more, "status": "done", "finished": _now()})
+
+
+def _write(folder: Path, content: dict[str, Any]) -> None:
+    with atomic_write(folder / "manifest.json") as draft:
+        draft.write_text(json.dumps(content, indent=2) + "\n")
+
+
+def _now() -> str:
+    return datetime.now(UTC).isoformat(timespec="seconds")
+
+
+def _versions() -> dict[str, str]:
+    found = {"python": platform.python_version(), "platform": f"{sys.platform} {platform.machine()}"}
+    for name in _PACKAGES:
+        try:
+            found[name] = version(name)
+        except PackageNotFoundError:
+            continue
+    return found

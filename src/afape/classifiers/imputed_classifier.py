@@ -1,0 +1,198 @@
+"""ImputedClassifier: imputes means, then classifies."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from sklearn.base import BaseEstimator, clone, is_regressor
+from sklearn.calibration import CalibratedClassifierCV
+from sklearn.ensemble import RandomForestClassifier
+from sklearn.model_selection import GroupKFold
+
+from .._arguments import check_choice, check_flag, check_number, check_seed
+from .._arrays import Bools, Floats, Ints
+from ..data.retrospective import Retrospective, check_records
+from ..warnings import UnrecordedColumnWarning, warn
+
+__all__ = ["ImputedClassifier", "column_means"]
+
+# Rows of separately built tables are recognised by their values. If columns have few values, different cases can have
+# equal rows, so a small share of equal rows gives no warning.
+_LOOKALIKE_SHARE = 0.01
+
+
+class ImputedClassifier(BaseEstimator):  # type: ignore[misc]
+    r"""Impute unconditional means, then classify.
+
+    The classifier is trained on the recorded data and on a second copy in which each costly group is dropped with
+    probability ``drop_probability``. So it also learns from the small sets that agents stop with.
+
+    Parameters
+    ----------
+    estimator : scikit-learn classifier, optional
+        Default: random forest of 50 trees, depth 10.
+    drop_probability : float
+        Probability that a costly group is dropped from a row of the second copy.
+    random_state : int or None
+        Seed of the dropping and of the default forest.
+    decide : {"likely", "cost"}
+        Predict the most likely class, or the class of least expected cost,
+        :math:`\arg\min_k \sum_c p_c C_{ck}`, where C is the misclassification cost of the problem.
+    calibrate : bool, optional
+        Calibrate the probabilities on held-out folds with Platt's sigmoid. Default: True with ``decide="cost"``, else False.
+
+    Attributes
+    ----------
+    classes_ : ndarray
+        Labels that occur in the training data.
+    means_ : ndarray of shape (d,)
+        Means of the recorded values.
+    """
+
+    def __init__(
+        self,
+        estimator: Any = None,
+        drop_probability: float = 0.5,
+        random_state: int | None = 0,
+        decide: str = "likely",
+        calibrate: bool | None = None,
+    ) -> None:
+        self.estimator = estimator
+        self.drop_probability = drop_probability
+        self.random_state = random_state
+        self.decide = decide
+        self.calibrate = calibrate
+
+    def fit(self, data: Retrospective) -> ImputedClassifier:
+        """Train on these records."""
+        self._check(data)
+        rng = np.random.default_rng(self.random_state)
+        kept = data.problem.free | (rng.random(data.recorded.shape) >= self.drop_probability)
+        thinned = np.where(kept[:, data.column_group], data.values, np.nan)
+        self.means_ = column_means(data)
+        self.column_group_, self.columns_ = data.column_group, data.columns
+        self.groups_, self.costs_ = dict(data.problem.groups), data.costs
+        X = np.concatenate([self._impute(data.values), self._impute(thinned)])
+        y = np.concatenate([data.labels, data.labels])
+        model = self.estimator
+        if model is None:
+            model = RandomForestClassifier(n_estimators=50, max_depth=10, random_state=self.random_state)
+        self.estimator_ = self._fitted(clone(model), X, y)
+        self.classes_ = data.classes[np.unique(data.labels)]
+        self.label_classes_ = data.classes
+        self._source, self._positions = data.source, data.positions
+        self._fingerprints = data.fingerprints()
+        return self
+
+    def _check(self, data: Any) -> None:
+        check_records(data)
+        check_number("drop_probability", self.drop_probability, "lie in [0, 1)", lambda v: 0 <= v < 1)
+        check_seed(self.random_state)
+        check_choice("decide", self.decide, ("likely", "cost"))
+        if self.calibrate is not None:
+            check_flag("calibrate", self.calibrate)
+        model = self.estimator
+        if isinstance(model, type):
+            raise TypeError(f"'estimator' must be an instance, but is the class {model.__name__}.")
+        if isinstance(model, BaseEstimator) and is_regressor(model):
+            raise TypeError(
+                f"'estimator' must be a classifier, but {type(model).__name__} is a regressor: 0.9 would become class 0."
+            )
+        lacking = [m for m in ("fit", "predict") if model is not None and not hasattr(model, m)]
+        if lacking:
+            raise TypeError(
+                f"'estimator' must be a scikit-learn classifier, but {type(model).__name__} lacks {lacking[0]}."
+            )
+        if (
+            model is not None
+            and self.decide == "cost"
+            and not hasattr(model, "predict_proba")
+            and self.calibrate is False
+        ):
+            raise TypeError(
+                f"decide='cost' needs probabilities, but {type(model).__name__} gives none. Do not pass calibrate=False."
+            )
+
+    def _fitted(self, model: Any, X: Floats, y: Ints) -> Any:
+        """Fit the model, calibrated if requested. Row i and row i + n / 2 are two copies of one case."""
+        calibrate = self.decide == "cost" if self.calibrate is None else self.calibrate
+        if calibrate:
+            row = np.tile(np.arange(len(y) // 2), 2)  # both copies of a case go into one fold
+            folds = int(min(5, np.bincount(y)[np.unique(y)].min() // 2))
+            if folds < 2:
+                raise ValueError(
+                    "'calibrate' needs at least two rows of every class, but one class has fewer. Pass calibrate=False."
+                )
+            model = CalibratedClassifierCV(model, cv=list(GroupKFold(folds).split(X, y, row)), method="sigmoid")
+        try:
+            return model.fit(X, y)
+        except Exception as error:
+            raise ValueError(
+                f"'estimator' {type(self.estimator).__name__} could not be trained on {len(X)} rows and {X.shape[1]} columns: "
+                f"{error}"
+            ) from error
+
+    def predict_proba(self, values: Floats, acquired: Bools) -> Floats:
+        """Probability of every class, shape (n, K), from the acquired groups; 0 for classes without training rows."""
+        X = self._inputs(values, acquired)
+        if not hasattr(self.estimator_, "predict_proba"):
+            raise TypeError(
+                f"{type(self.estimator_).__name__} gives no probabilities. Use ImputedClassifier(..., calibrate=True)."
+            )
+        out = np.zeros((len(X), len(self.label_classes_)))
+        out[:, np.asarray(self.estimator_.classes_, dtype=np.intp)] = self.estimator_.predict_proba(X)
+        return out
+
+    def predict(self, values: Floats, acquired: Bools) -> Ints:
+        """Predict label codes, shape (n,), from the acquired groups."""
+        if self.decide == "cost":
+            return np.asarray((self.predict_proba(values, acquired) @ self.costs_).argmin(axis=1), dtype=np.intp)
+        X = self._inputs(values, acquired)
+        return np.asarray(self.estimator_.predict(X), dtype=np.intp)
+
+    def _inputs(self, values: Floats, acquired: Bools) -> Floats:
+        """Inputs of the model, shape (n, d): acquired values, and means elsewhere."""
+        if not hasattr(self, "estimator_"):
+            raise RuntimeError("This ImputedClassifier is not fitted yet; call fit(training_data) first.")
+        values = np.asarray(values, dtype=float)
+        if values.ndim != 2 or values.shape[1] != len(self.means_):
+            raise ValueError(
+                f"'values' must have the {len(self.means_)} columns of training, but has shape {values.shape}."
+            )
+        seen = np.where(np.asarray(acquired)[:, self.column_group_], values, np.nan)
+        return self._impute(seen)
+
+    def seen(self, data: Retrospective) -> int:
+        """Count the rows of ``data`` that this classifier was trained on.
+
+        Rows of the training table are recognised by their position, rows of another table by their values and label.
+        """
+        if not hasattr(self, "estimator_"):
+            raise RuntimeError("This ImputedClassifier is not fitted yet; call fit(training_data) first.")
+        if data.source == self._source:
+            return int(np.isin(data.positions, self._positions).sum())
+        ours, place, count = np.unique(self._fingerprints, return_inverse=True, return_counts=True)
+        # Training rows and new rows are exchangeable: both have an equal row among the others equally often.
+        chance = float((count[place] > 1).mean())
+        alike = float(np.isin(data.fingerprints(), ours).mean())
+        error = np.sqrt(chance * (1 - chance) * (1 / len(data) + 1 / len(place)))
+        if alike - chance <= _LOOKALIKE_SHARE + 4 * error:
+            return 0
+        return round((alike - chance) / (1 - chance) * len(data))
+
+    def _impute(self, values: Floats) -> Floats:
+        return np.where(np.isnan(values), self.means_, values)
+
+
+def column_means(data: Retrospective) -> Floats:
+    """Mean of the recorded values of each column, shape (d,); 0 with a warning if a column has no value."""
+    count = (~np.isnan(data.values)).sum(axis=0)
+    if (count == 0).any():
+        names = [data.columns[j] for j in np.flatnonzero(count == 0)]
+        warn(
+            f"No row records {names}, so there is no mean to impute and 0 is used. Leave the group out of the "
+            "problem if it is never measured.",
+            UnrecordedColumnWarning,
+        )
+    return np.asarray(np.nansum(data.values, axis=0) / np.maximum(count, 1))

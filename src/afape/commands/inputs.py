@@ -1,0 +1,97 @@
+"""What commands read: tables, problem files, and objects from files or modules."""
+
+from __future__ import annotations
+
+import sys
+from importlib import import_module
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from .screen import UserError
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+    from ..data.retrospective import Retrospective
+    from ..files.problem_file import ProblemFile
+
+__all__ = ["PICKLES", "imported_object", "read_files", "read_object", "read_records"]
+
+PICKLES = (".pkl", ".pickle", ".joblib", ".pt", ".pth", ".dill")
+_PICKLE_SIGNS = (b"\x80\x02", b"\x80\x03", b"\x80\x04", b"\x80\x05")
+
+
+def read_records(data: Path, problem: Path) -> tuple[ProblemFile, Retrospective]:
+    """Read the problem file, and the table as records of this problem."""
+    problem_file, frame = read_files(data, problem)
+    return problem_file, problem_file.records(frame)
+
+
+def read_files(data: Path, problem: Path) -> tuple[ProblemFile, pd.DataFrame]:
+    """Read the problem file, and the table as a frame."""
+    from ..files.problem_file import read_problem
+    from ..files.tables import read_table
+
+    if data.suffix.lower() == ".toml" and problem.suffix.lower() != ".toml":
+        raise UserError(f"DATA is {str(data)!r} and --problem is {str(problem)!r}: please exchange them.")
+    problem_file = read_problem(problem)
+    return problem_file, read_table(data, problem_file.blanks)
+
+
+def read_object(path: Path, data: Retrospective, allow_pickle: bool) -> Any:
+    """Read a saved agent or classifier, a guideline, or a pickle if that is allowed."""
+    if path.is_dir():
+        raise UserError(f"{str(path)!r} must be the file of an agent or classifier, but is a folder.")
+    if not path.exists():
+        raise UserError(f"There is no file {str(path)!r}.")
+    with path.open("rb") as opened:
+        first = opened.read(8)
+    if first.startswith(_PICKLE_SIGNS) or path.suffix.lower() in PICKLES:
+        return _unpickled(path, allow_pickle)
+    if first.startswith(b"PK") or path.suffix.lower() == ".afape":
+        from ..files.saved import load
+
+        return load(path, data.problem, unsafe=allow_pickle)
+    from ..agents.guideline import Guideline, GuidelineError
+
+    try:
+        return Guideline.from_file(path, data.columns)
+    except GuidelineError as error:
+        raise UserError(f"{path.name}: {error}") from error
+    except ValueError:
+        raise UserError(f"{str(path)!r} is neither a saved agent nor a guideline in plain text.") from None
+
+
+def _unpickled(path: Path, allow_pickle: bool) -> Any:
+    if not allow_pickle:
+        raise UserError(
+            f"{str(path)!r} is a pickle, which can run any code when it is loaded. Save the object with afape.save, or pass "
+            "--allow-pickle if you trust the file."
+        )
+    import pickle
+
+    try:
+        with path.open("rb") as opened:
+            return pickle.load(opened)
+    except Exception as error:  # unpickling runs foreign code, which may raise anything
+        raise UserError(f"{str(path)!r} cannot be unpickled: {type(error).__name__}: {error}") from error
+
+
+def imported_object(text: str, option: str) -> Any:
+    """Import ``module:object``, from the current folder too."""
+    module, _, name = text.partition(":")
+    here = str(Path.cwd())
+    if here not in sys.path:
+        sys.path.insert(0, here)
+    try:
+        found: Any = import_module(module)
+    except Exception as error:  # importing runs the user's code, which may raise anything
+        raise UserError(f"{option} {text!r} cannot be imported: {type(error).__name__}: {error}") from error
+    for attribute in name.split("."):
+        if not hasattr(found, attribute):
+            from ..files.errors import nearest
+
+            known = [n for n in dir(found) if not n.startswith("_")]
+            raise UserError(f"{option} {text!r}: {module!r} has no {attribute!r}. {nearest(attribute, known)}")
+        found = getattr(found, attribute)
+    return found

@@ -1,0 +1,90 @@
+"""Several estimates on the same rows: their joint covariance, and simultaneous intervals of their differences."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from itertools import combinations
+
+import numpy as np
+import pandas as pd
+from scipy.special import ndtr, stdtr, stdtrit
+
+from .._arrays import Floats, cluster_sums
+from .estimate import Estimate
+from .imputed import ImputedEstimate, rubin_covariance
+
+__all__ = ["covariance_of", "draws", "paired_differences"]
+
+_DRAWS = 20_000  # number of draws from the joint normal distribution of the estimates
+
+
+def paired_differences(
+    estimates: Mapping[str, Estimate], confidence: float, of: str = "policies", kind: str = "policy"
+) -> pd.DataFrame:
+    """Compute paired differences of all pairs, with simultaneous intervals; see `Comparison.differences`."""
+    names, covariance = list(estimates), covariance_of(list(estimates.values()))
+    values = np.array([e.value for e in estimates.values()])
+    pairs = np.array(list(combinations(range(len(names)), 2))).reshape(-1, 2)
+    if len(pairs) == 0:
+        raise ValueError(f"Differences need at least two {of} with an answer.")
+    a, b = pairs.T
+    difference = values[a] - values[b]
+    each = list(estimates.values())
+    paired = [each[i] - each[j] for i, j in pairs]
+    rounding = 1e-12 * max(1.0, float(np.abs(values).max()))
+    errors = np.array([d.std_error for d in paired])
+    errors[errors <= rounding] = 0.0  # costs that are known exactly, up to rounding
+    certain = errors == 0
+    scale, freedom = np.where(certain, 1.0, errors), np.array([d.degrees_of_freedom for d in paired])
+    # Distribution of the smallest p-value if no policy differs. Its quantile is the level of every pair's t interval.
+    drawn = draws(covariance)
+    studentised = np.where(certain, 0.0, np.abs(drawn[:, a] - drawn[:, b]) / scale)
+    smallest = 2 * ndtr(-studentised.max(axis=1))
+    level = float(np.quantile(smallest, 1 - confidence))
+    half = stdtrit(freedom, 1 - level / 2) * errors
+    own = 2 * stdtr(freedom, -np.abs(difference) / scale)
+    exceeded = (smallest[:, None] <= own).sum(axis=0)
+    exceeded = np.where(certain, np.where(np.abs(difference) > rounding, 0, len(smallest)), exceeded)
+    return pd.DataFrame(
+        {
+            kind: [names[k] for k in a],
+            "minus": [names[k] for k in b],
+            "difference": difference,
+            "std_error": errors,
+            "lower": difference - half,
+            "upper": difference + half,
+            "degrees_of_freedom": freedom,
+            "p_value": (1 + exceeded) / (1 + len(smallest)),
+        }
+    )
+
+
+def covariance_of(estimates: list[Estimate]) -> Floats:
+    """Compute the joint covariance (E, E) of estimates on the same rows.
+
+    It comes from completed tables, influence values or paired bootstrap replicates.
+    """
+    imputed = [e for e in estimates if isinstance(e, ImputedEstimate)]
+    if len(imputed) == len(estimates):
+        return rubin_covariance(imputed)
+    influences = [e.influence for e in estimates if e.influence is not None]
+    if len(influences) == len(estimates):
+        sums = np.array([cluster_sums(phi, estimates[0].cluster) for phi in influences])
+        m = sums.shape[1]
+        return np.asarray(sums @ sums.T * m / max(m - 1, 1) / len(influences[0]) ** 2)
+    replicates = [e.replicates for e in estimates if e.replicates is not None]
+    if len(replicates) == len(estimates):
+        shortest = min(len(r) for r in replicates)  # one policy's bootstrap may have been interrupted
+        together = np.array([r[:shortest] for r in replicates])
+        together = together[:, np.isfinite(together).all(axis=0)]
+        if together.shape[1] > 1:
+            return np.atleast_2d(np.cov(together))
+    raise ValueError(
+        "This estimator has no standard errors without bootstrap replicates. Call compare with bootstrap=200 or more."
+    )
+
+
+def draws(covariance: Floats) -> Floats:
+    """Draw deviations (20000, E) from the joint normal distribution, with a fixed seed."""
+    rng = np.random.default_rng(0)
+    return np.asarray(rng.multivariate_normal(np.zeros(len(covariance)), covariance, size=_DRAWS, method="svd"))

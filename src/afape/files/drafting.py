@@ -1,0 +1,303 @@
+"""draft_problem(): draft a problem file from a table, with comments on what to edit."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from .errors import TableError, nearest
+
+__all__ = ["draft_problem"]
+
+_BLANKS = ("", "nan", "na", "n/a", "#n/a", "null", "none", "?", ".", "-", "unknown", "missing")
+_LABELS = r"(label|target|outcome|class|y|died|death|dead|mortality|diagnosis|default|income|risk.*|.*_label|is_.*)"
+_CLUSTERS = r"(.*(patient|subject|person|customer|client|mrn|hadm|stay|encounter).*|id|.*[_ ]id)"
+_MOST_LEVELS = 50
+_MANY_CLASSES = 20  # a label with more values is probably a number
+_TOGETHER = 0.95  # columns form a group if this share of the rows that lack either lacks both
+_FREE = "always_recorded"
+
+
+@dataclass
+class _Draft:
+    """Facts found in the table."""
+
+    label: str
+    guessed: bool
+    blanks: list[str]
+    groups: dict[str, list[str]] = field(default_factory=dict)
+    notes: dict[str, str] = field(default_factory=dict)  # by group
+    left_out: dict[str, str] = field(default_factory=dict)  # columns, with the reason
+    clusters: list[str] = field(default_factory=list)
+    codes: list[str] = field(default_factory=list)
+
+
+def draft_problem(frame: pd.DataFrame, label: str | None = None, name: str = "data.csv") -> str:
+    """Draft a problem file for a table.
+
+    Columns that are missing in (almost) the same rows form a group. Columns without gaps form one free group; the draft
+    assumes that recording depends on it. Columns that look like identifiers or dates are left out and listed. Prices and the
+    cost of a wrong label are placeholders: the draft says so, and so does every report until the line ``draft`` is removed.
+
+    Parameters
+    ----------
+    frame : DataFrame
+        The table, in which texts that mean a blank are still text.
+    label : str, optional
+        Column to predict. Default: a guess from names and values.
+    name : str
+        Name of the data file, for the comments.
+
+    Returns
+    -------
+    str
+        Text of a TOML file, with comments on what to edit.
+    """
+    columns = [str(c) for c in frame.columns]
+    frame = frame.set_axis(columns, axis=1)
+    if label is not None and label not in columns:
+        raise TableError(f"'label' must be a column of the table, but {label!r} is not. {nearest(label, columns)}")
+    blanks = _blank_texts(frame)
+    known = frame.replace(blanks, np.nan).infer_objects() if blanks else frame
+    known = known.apply(_numbers_where_numbers)
+    draft = _Draft(label or _guess_label(known), label is None, blanks)
+    _sort_columns(draft, known)
+    return _written(draft, known, name)
+
+
+def _blank_texts(frame: pd.DataFrame) -> list[str]:
+    """Return the texts in the table that look like blanks."""
+    found: set[str] = set()
+    for column in frame.columns:
+        if frame[column].dtype == object or isinstance(frame[column].dtype, pd.StringDtype | pd.CategoricalDtype):
+            levels = frame[column].dropna().unique()
+            found |= {v for v in levels if isinstance(v, str) and v.strip().lower() in _BLANKS}
+    return sorted(found)
+
+
+def _numbers_where_numbers(column: pd.Series[Any]) -> pd.Series[Any]:
+    """Convert a text column to numbers if all its texts are numbers."""
+    if pd.api.types.is_numeric_dtype(column) or pd.api.types.is_datetime64_any_dtype(column):
+        return column
+    numbers = pd.to_numeric(column, errors="coerce")
+    return numbers if bool((numbers.notna() == column.notna()).all()) else column
+
+
+def _guess_label(frame: pd.DataFrame) -> str:
+    """Return a column with few values and without gaps: one with the name of a label, else the last one."""
+    fit = [c for c in frame.columns if frame[c].notna().all() and 2 <= frame[c].nunique() <= 20]
+    named = [c for c in fit if re.fullmatch(_LABELS, str(c).lower())]
+    if not fit:
+        raise TableError("No column looks like a label (2 to 20 values, no gaps). Name it with --label.")
+    return str(named[0] if named else fit[-1])
+
+
+def _sort_columns(draft: _Draft, frame: pd.DataFrame) -> None:
+    """Put every column into a group, or leave it out with a reason."""
+    gaps: dict[str, Any] = {}
+    always: list[str] = []
+    for name in (str(c) for c in frame.columns if c != draft.label):
+        column = frame[name]
+        reason = _unfit(name, column)
+        if reason:
+            draft.left_out[name] = reason
+            if re.fullmatch(_CLUSTERS, name.lower()) and 1 < column.nunique() < len(column) and column.notna().all():
+                draft.clusters.append(name)
+            continue
+        if pd.api.types.is_numeric_dtype(column) and (code := _special_code(column)):
+            draft.codes.append(f"{name}: {code}")
+        missing = column.isna().to_numpy()
+        if missing.any():
+            gaps[name] = missing
+        else:
+            always.append(name)
+    if always:
+        draft.groups[_FREE if _FREE not in frame.columns else "free"] = always
+    for members in _missing_together(gaps):
+        group = _group_name(members, draft.groups)
+        draft.groups[group] = members
+        either, both = (f([gaps[m] for m in members], axis=0) for f in (np.any, np.all))
+        share, partial = 100 * (1 - either.mean()), int((either & ~both).sum())
+        draft.notes[group] = f"recorded in {share:.1f} % of rows" + (f"; only in part in {partial}" if partial else "")
+
+
+def _unfit(name: str, column: pd.Series[Any]) -> str:
+    """Return the reason why a column is not a feature, or an empty text."""
+    found = column.dropna()
+    levels = int(found.nunique())
+    if levels == 0:
+        return "no value at all"
+    if levels == 1 and column.notna().all():
+        return "always the same value"
+    if pd.api.types.is_datetime64_any_dtype(column):
+        return "a date; use a number of days"
+    text = not pd.api.types.is_numeric_dtype(column) and not pd.api.types.is_bool_dtype(column)
+    if text and levels > _MOST_LEVELS:
+        return f"text with {levels} different values"
+    if re.fullmatch(_CLUSTERS, name.lower()) and levels > max(20, len(found) // 20):
+        return "looks like an identifier"
+    whole = not text and pd.api.types.is_integer_dtype(column) and levels == len(column) and len(column) > 20
+    if whole and bool((column.diff().dropna() == 1).all()):
+        return "counts the rows"
+    return ""
+
+
+def _special_code(column: pd.Series[Any]) -> str:
+    """Describe negative numbers that may be codes, such as -9, in a column that is otherwise positive."""
+    values = column.dropna()
+    low = values[values < 0]
+    if not len(low) or int(low.nunique()) > 3 or bool((values >= 0).mean() < 0.5):
+        return ""
+    codes = [f"{v:g}" for v in sorted(low.unique())]
+    return f"{', '.join(codes)} in {len(low)} rows"
+
+
+def _missing_together(gaps: dict[str, Any]) -> list[list[str]]:
+    """Return groups of columns that are missing in almost the same rows."""
+    out: list[list[str]] = []
+    for name, missing in gaps.items():
+        for members in out:
+            first = gaps[members[0]]
+            if (missing & first).sum() >= _TOGETHER * (missing | first).sum():
+                members.append(name)
+                break
+        else:
+            out.append([name])
+    return out
+
+
+def _common_start(texts: list[str]) -> str:
+    """Return the longest common prefix of the texts."""
+    first, last = min(texts), max(texts)
+    same = next((i for i, (a, b) in enumerate(zip(first, last, strict=False)) if a != b), len(first))
+    return first[:same]
+
+
+def _group_name(members: Sequence[str], taken: dict[str, Any]) -> str:
+    if len(members) == 1:
+        name = members[0]
+    else:
+        start = _common_start(list(members)).rstrip(" _-.0123456789")
+        end = _common_start([m[::-1] for m in members])[::-1].lstrip(" _-.0123456789")
+        common = max(start, end, key=len)
+        name = common if len(common) > 2 else f"{members[0]}_and_{len(members) - 1}_more"
+    while name in taken:
+        name += "_group"
+    return name
+
+
+def _written(draft: _Draft, frame: pd.DataFrame, name: str) -> str:
+    """Return the text of the file."""
+    shares = frame[draft.label].value_counts(normalize=True)
+    role = "EDIT if this is not the column to predict" if draft.guessed else "the column to predict"
+    listed = ", ".join(f"{_plain(k)} {100 * v:.0f} %" for k, v in shares.head(6).items())
+    lines = [
+        f"# Problem file for {_comment(name)} ({len(frame):,} rows, {frame.shape[1]} columns), drafted by `afape init`.",
+        "# Lines marked EDIT contain placeholders or guesses. After editing: afape check, afape evaluate.",
+        "",
+        "draft = true  # EDIT: remove this line when prices and costs are real; until then reports call them placeholders",
+        "",
+        f"label = {_quoted(draft.label)}  # {role}: {_comment(listed)}",
+        "misclassification_cost = 10.0  # EDIT: the cost of a wrong label, in the unit of the prices",
+        *_cost_hint(list(shares.index)),
+    ]
+    if draft.blanks:
+        lines += ["", f"blanks = {_listed(draft.blanks)}  # texts that mean: never recorded"]
+    lines += [
+        f"# cluster = {_quoted(c)}  # rows with the same value belong to one case and are not independent"
+        for c in draft.clusters
+    ]
+    lines += [
+        "",
+        "[groups]",
+        "# A group has columns that are measured together at one price. Without a price it is free: known before any decision.",
+    ]
+    for group, members in draft.groups.items():
+        free = group not in draft.notes
+        price = "" if free else ", price = 1.0"
+        note = (
+            "every row has these; add a price or split the group if they are not free"
+            if free
+            else f"EDIT price; {draft.notes[group]}"
+        )
+        lines.append(f"{_key(group)} = {{ columns = {_listed(members)}{price} }}  # {note}")
+    lines += ["", *_missingness_lines(draft)]
+    if draft.codes:
+        lines += [
+            "",
+            "# Negative numbers in columns that are otherwise positive. If they are codes, replace them in the data:",
+        ]
+        lines += [f"#   {_comment(code)}" for code in draft.codes]
+    lines += [
+        "",
+        "# [blank_means]  # columns in which a blank has a meaning and counts as recorded",
+        "# mechanical_ventilation = 0",
+    ]
+    if draft.left_out:
+        lines += ["", "# Left out:"]
+        lines += [f"#   {_comment(_quoted(column))}: {reason}" for column, reason in draft.left_out.items()]
+    return "\n".join([*lines, ""])
+
+
+def _cost_hint(classes: list[Any]) -> list[str]:
+    if len(classes) > _MANY_CLASSES:
+        return [
+            f"# EDIT: the label has {len(classes)} values, and each is a class. If it is a number, form classes first."
+        ]
+    if len(classes) != 2:
+        return []
+    (a, b), (first, second) = ([_comment(f(_plain(c))) for c in classes] for f in (str, _key))
+    return [
+        "# If errors have different costs, replace the line above by a table at the end of the file:",
+        "# [misclassification_cost]",
+        f"# {first} = {{ {second} = 10.0 }}  # true {a}, predicted {b}",
+        f"# {second} = {{ {first} = 50.0 }}",
+    ]
+
+
+def _missingness_lines(draft: _Draft) -> list[str]:
+    free = [g for g in draft.groups if g not in draft.notes]
+    lines = [
+        "[missingness]",
+        "# EDIT: why are values missing? `afape check` tests what can be tested; the rest must come from your knowledge.",
+    ]
+    if free:
+        lines += [
+            'assumption = "MAR"  # recording depends only on these groups, which every row has:',
+            f"given = {_listed(free)}",
+        ]
+    else:
+        lines += ['assumption = "MCAR"  # recording depends on nothing (no column is recorded in every row)']
+    lines += [
+        "# label = true  # recording may also depend on the label",
+        '# assumption = "MNAR"  # recording depends on groups that have gaps: draw a graph',
+        '# graph = "age -> R_cbc; age, cbc -> R_lactate"',
+    ]
+    return lines
+
+
+def _plain(value: Any) -> str:
+    return f"{value:g}" if isinstance(value, float) else str(value)
+
+
+def _comment(text: str) -> str:
+    """Return the text on one line."""
+    return re.sub(r"[\x00-\x1f\x7f]", " ", text)
+
+
+def _quoted(text: str) -> str:
+    return json.dumps(text, ensure_ascii=False).replace("\x7f", "\\u007f")
+
+
+def _key(text: str) -> str:
+    return text if re.fullmatch(r"[A-Za-z0-9_-]+", text) else _quoted(text)
+
+
+def _listed(texts: Sequence[str]) -> str:
+    return f"[{', '.join(_quoted(t) for t in texts)}]"

@@ -1,0 +1,92 @@
+"""The types that can be saved: the public agents of afape, and ImputedClassifier."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from .. import agents
+from ..agents.state import AgentState
+from ..classifiers import ImputedClassifier
+from .errors import StorageError
+
+__all__ = ["is_storable", "rebuilt", "state_of"]
+
+_AGENTS = {name: getattr(agents, name) for name in agents.__all__ if hasattr(getattr(agents, name), "from_state")}
+
+
+def state_of(thing: Any) -> AgentState:
+    """Return the content of an agent or classifier."""
+    if isinstance(thing, ImputedClassifier):
+        return _classifier_state(thing)
+    return thing.state()  # type: ignore[no-any-return]
+
+
+def is_storable(thing: Any) -> bool:
+    """Return True if this is a public agent of afape or an ImputedClassifier, not a subclass of them."""
+    return type(thing) is ImputedClassifier or type(thing) is _AGENTS.get(type(thing).__name__)
+
+
+def rebuilt(kind: str, state: AgentState) -> Any:
+    """Build an object of this type from its content. Only public agents and ImputedClassifier are allowed."""
+    if kind == "ImputedClassifier":
+        return _classifier_from(state)
+    if kind not in _AGENTS:
+        raise StorageError(f"The file contains a {kind!r}, which is not an agent of this version of afape.")
+    return _AGENTS[kind].from_state(state)
+
+
+def _classifier_state(classifier: ImputedClassifier) -> AgentState:
+    if not hasattr(classifier, "estimator_"):
+        raise StorageError("This ImputedClassifier is not fitted yet; call fit(training_data) before saving it.")
+    settings = {
+        "drop_probability": classifier.drop_probability,
+        "random_state": classifier.random_state,
+        "decide": classifier.decide,
+        "calibrate": classifier.calibrate,
+        "groups": [[name, list(columns)] for name, columns in classifier.groups_.items()],
+        "columns": list(classifier.columns_),
+        "classes": _labels_to_json(classifier.classes_),
+        "label_classes": _labels_to_json(classifier.label_classes_),
+        "source": classifier._source,
+    }
+    arrays: dict[str, Any] = {
+        "means": classifier.means_,
+        "costs": classifier.costs_,
+        "column_group": classifier.column_group_,
+        "positions": classifier._positions,
+        "fingerprints": classifier._fingerprints,
+    }
+    models = {"fitted": classifier.estimator_}
+    if classifier.estimator is not None:
+        models["estimator"] = classifier.estimator
+    return AgentState(settings, arrays, models)
+
+
+def _classifier_from(state: AgentState) -> ImputedClassifier:
+    plain, arrays = state.settings, state.arrays
+    names = ("drop_probability", "random_state", "decide", "calibrate")
+    new = ImputedClassifier(state.models.get("estimator"), **{name: plain[name] for name in names if name in plain})
+    new.estimator_, new.means_ = state.models["fitted"], arrays["means"]
+    if "groups" in plain:  # files of earlier versions lack these
+        new.groups_ = {name: tuple(columns) for name, columns in plain["groups"]}
+        new.costs_ = arrays["costs"]
+    new.column_group_, new.columns_ = np.asarray(arrays["column_group"], dtype=np.intp), tuple(plain["columns"])
+    new.classes_, new.label_classes_ = _labels_from(plain["classes"]), _labels_from(plain["label_classes"])
+    new._source, new._positions = plain["source"], np.asarray(arrays["positions"], dtype=np.intp)
+    new._fingerprints = np.asarray(arrays["fingerprints"], dtype=np.uint64)
+    return new
+
+
+def _labels_to_json(labels: NDArray[Any]) -> dict[str, Any]:
+    return {"dtype": labels.dtype.str, "values": labels.tolist()}
+
+
+def _labels_from(plain: dict[str, Any]) -> NDArray[Any]:
+    if plain["dtype"] == "|O":
+        out = np.empty(len(plain["values"]), dtype=object)
+        out[:] = plain["values"]
+        return out
+    return np.array(plain["values"], dtype=plain["dtype"])

@@ -1,0 +1,226 @@
+"""A mechanism defined by a missingness graph: every indicator has a logistic model of its parents."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from graphlib import TopologicalSorter
+from itertools import product
+
+import numpy as np
+from scipy.special import expit, logit
+
+from .._arrays import Bools, Floats, Ints, lines_of, unique_sets
+from ..data.retrospective import Retrospective
+from .assumptions import MNAR
+from .graph import MGraph
+from .known_propensity import KnownPropensity
+
+__all__ = ["GraphMechanism"]
+
+
+class GraphMechanism:
+    r"""Record groups according to a missingness graph.
+
+    .. math:: P(R_g = 1 \mid x, y, r, u) = \sigma\Big(b_g + \sum_c w_{gc} x_c + v_g y + \sum_a w_{ga} r_a +
+       \sum_h s_h u_h\Big)
+
+    with columns c of the parent groups, the label code y, parent indicators a, and for each ``R_g <-> R_b`` a hidden
+    common variable :math:`u_h = \pm 1` of both indicators.
+
+    Parameters
+    ----------
+    graph : MGraph or str
+        The graph; groups without an indicator are never hidden.
+    intercepts : mapping from group name to b_g
+        Default: 0.
+    weights : mapping from group name to a mapping from parent to weight
+        Parents are columns of parent groups, ``R_<group>``, or the label. A parent without a weight has no effect. A weight
+        of a node that is not a parent raises an error.
+    hidden : mapping from pair of groups to s_h
+        Strength of each ``R_a <-> R_b``. Default: 1.
+
+    Examples
+    --------
+    >>> mechanism = GraphMechanism("x1 -> R_x2; R_x1", {"x1": 0.85, "x2": -1.5}, {"x2": {"X1": 1.0}})
+    """
+
+    def __init__(
+        self,
+        graph: MGraph | str,
+        intercepts: Mapping[str, float] | None = None,
+        weights: Mapping[str, Mapping[str, float]] | None = None,
+        hidden: Mapping[tuple[str, str], float] | None = None,
+    ) -> None:
+        self.graph = MGraph(graph) if isinstance(graph, str) else graph
+        self.intercepts = {g: float(b) for g, b in (intercepts or {}).items()}
+        self.weights = {g: {p: float(w) for p, w in by.items()} for g, by in (weights or {}).items()}
+        pairs = {frozenset(_groups(pair)): float(s) for pair, s in (hidden or {}).items()}
+        self.hidden = {pair: pairs.pop(frozenset(_groups(pair)), 1.0) for pair in self.graph.bidirected}
+        for argument, named in (("intercepts", self.intercepts), ("weights", self.weights)):
+            if unknown := [g for g in named if g not in self.graph.missing]:
+                raise ValueError(
+                    f"{argument!r} must name groups with an indicator in the graph, {list(self.graph.missing)}, but "
+                    f"{unknown[0]!r} has none."
+                )
+        if pairs:
+            raise ValueError(
+                f"'hidden' must name pairs joined by '<->', but {sorted(next(iter(pairs)))} are not joined."
+            )
+        numbers = [
+            *self.intercepts.values(),
+            *self.hidden.values(),
+            *(w for by in self.weights.values() for w in by.values()),
+        ]
+        if not np.isfinite(numbers).all():
+            raise ValueError("'intercepts', 'weights' and 'hidden' must be finite numbers, but some are not.")
+        parents = {
+            r: [a for a, b in self.graph.directed if b == r and a.startswith("R_")] for r in self.graph.indicators
+        }
+        self._order = [r.removeprefix("R_") for r in TopologicalSorter(parents).static_order()]
+
+    @classmethod
+    def random(
+        cls, graph: MGraph | str, data: Retrospective, random_state: int | None = 0, *, strength: float = 1.0
+    ) -> GraphMechanism:
+        """Draw weights: uniform in ± ``strength`` per standard deviation; intercepts give a recorded share of about 2/3."""
+        drawn = MGraph(graph) if isinstance(graph, str) else graph
+        rng = np.random.default_rng(random_state)
+        problem, names = data.problem, list(data.columns)
+        weights: dict[str, dict[str, float]] = {}
+        intercepts: dict[str, float] = {}
+        for group in drawn.missing:
+            by: dict[str, float] = {}
+            centre = 0.0
+            for parent in sorted(a for a, b in drawn.directed if b == f"R_{group}"):
+                if parent in problem.group_names:
+                    of = problem.group_names.index(parent)
+                    for j in np.flatnonzero(data.column_group == of):
+                        spread = float(np.nanstd(data.values[:, j])) or 1.0
+                        by[names[j]] = rng.uniform(-strength, strength) / spread
+                        centre += by[names[j]] * float(np.nanmean(data.values[:, j]))
+                else:
+                    by[parent] = rng.uniform(-strength, strength)
+                    centre += by[parent] * (float(data.labels.mean()) if parent == problem.label else 2 / 3)
+            weights[group] = by
+            intercepts[group] = float(logit(2 / 3) + rng.uniform(-0.5, 0.5) - centre)
+        return cls(drawn, intercepts, weights)
+
+    def hide(self, data: Retrospective, random_state: int | None = 0) -> Retrospective:
+        """Hide groups at random; the columns with weights must be complete."""
+        rng = np.random.default_rng(random_state)
+        self._check(data)
+        coins = {pair: rng.choice([-1.0, 1.0], size=len(data)) for pair in self.hidden}
+        keep = np.ones(data.recorded.shape, dtype=bool)
+        chosen: dict[str, Bools] = {}
+        for group in self._order:
+            odds = self._odds(data, data.values, data.labels, group)
+            chosen[group] = rng.random(len(data)) < expit(odds + self._from_indicators(group, chosen, coins))
+            keep[:, data.problem.group_names.index(group)] = chosen[group]
+        return data.hide(keep)
+
+    def superset(self, data: Retrospective, values: Floats, required: Bools, labels: Ints) -> Floats:
+        """The true P(R >= required | values, label), shape (m,); ``data`` gives the names of the columns.
+
+        Sums over the hidden variables and over the indicators that the required ones depend on.
+        """
+        out = np.ones(len(values))
+        kinds, index = unique_sets(required)
+        for kind, lines in zip(kinds, lines_of(index, len(kinds)), strict=True):
+            names = {data.problem.group_names[g] for g in np.flatnonzero(kind)} & set(self.graph.missing)
+            if names:
+                out[lines] = self._all_recorded(data, values[lines], labels[lines], names)
+        return out
+
+    def propensity(self, data: Retrospective) -> KnownPropensity:
+        """The true P(R >= S | given)."""
+
+        def sum_over_patterns(values: Floats, required: Bools, labels: Ints) -> Floats:
+            return self.superset(data, values, required, labels)
+
+        return KnownPropensity(sum_over_patterns, labels=True)
+
+    @property
+    def missingness(self) -> MNAR:
+        """The assumption that holds for data hidden by this mechanism."""
+        return MNAR(graph=self.graph)
+
+    def _all_recorded(self, data: Retrospective, values: Floats, labels: Ints, names: set[str]) -> Floats:
+        needed = self._upstream(names)
+        odds = {group: self._odds(data, values, labels, group) for group in needed}
+        total = np.zeros(len(values))
+        pairs = [pair for pair in self.hidden if set(_groups(pair)) & set(needed)]
+        for coins in product([-1.0, 1.0], repeat=len(pairs)):
+            for pattern in self._patterns(needed, names):
+                p = np.full(len(values), 0.5 ** len(pairs))
+                for group in needed:
+                    one = expit(
+                        odds[group] + self._from_indicators(group, pattern, dict(zip(pairs, coins, strict=True)))
+                    )
+                    p *= one if pattern[group] else 1 - one
+                total += p
+        return total
+
+    @staticmethod
+    def _patterns(needed: list[str], names: set[str]) -> Iterator[dict[str, bool]]:
+        other = [g for g in needed if g not in names]
+        for bits in product([False, True], repeat=len(other)):
+            yield {**dict.fromkeys(names, True), **dict(zip(other, bits, strict=True))}
+
+    def _upstream(self, names: set[str]) -> list[str]:
+        """Return the named groups and all groups whose indicators theirs depend on."""
+        found = set(names)
+        for group in reversed(self._order):
+            if group in found:
+                found |= {
+                    a.removeprefix("R_") for a, b in self.graph.directed if b == f"R_{group}" and a.startswith("R_")
+                }
+        return [g for g in self._order if g in found]
+
+    def _from_indicators(
+        self, group: str, recorded: Mapping[str, Bools | bool], coins: Mapping[tuple[str, str], Floats | float]
+    ) -> Floats:
+        out = np.asarray(0.0)
+        for parent, weight in self.weights.get(group, {}).items():
+            if parent.startswith("R_"):
+                out = out + weight * np.asarray(recorded[parent.removeprefix("R_")], dtype=float)
+        for pair, coin in coins.items():
+            if f"R_{group}" in pair:
+                out = out + self.hidden[pair] * np.asarray(coin)
+        return out
+
+    def _odds(self, data: Retrospective, values: Floats, labels: Ints, group: str) -> Floats:
+        """Log odds (m,) from intercept, values and label."""
+        odds = np.full(len(values), self.intercepts.get(group, 0.0))
+        for parent, weight in self.weights.get(group, {}).items():
+            if parent == data.problem.label:
+                odds += weight * labels
+            elif not parent.startswith("R_"):
+                odds += weight * values[:, data.columns.index(parent)]
+        return odds
+
+    def _check(self, data: Retrospective) -> None:
+        data.problem.group_index(list(self.graph.missing), "graph")
+        for group, by in self.weights.items():
+            for parent in by:
+                owner = parent
+                if parent in data.columns:
+                    j = data.columns.index(parent)
+                    owner = data.problem.group_names[data.column_group[j]]
+                    gaps = int(np.isnan(data.values[:, j]).sum())
+                    if gaps:
+                        raise ValueError(
+                            f"'weights' must name columns without gaps, but {parent!r} is missing in {gaps} of {len(data)} "
+                            "rows. Use complete data."
+                        )
+                if (owner, f"R_{group}") not in self.graph.directed:
+                    raise ValueError(
+                        f"'weights' of {group!r} must name columns of its parents in the graph, parent indicators or the label, "
+                        f"but {parent!r} is not one of them: the graph {str(self.graph)!r} has no edge {owner} -> R_{group}."
+                    )
+
+    def __repr__(self) -> str:
+        return f"GraphMechanism({str(self.graph)!r}, {self.intercepts}, {self.weights})"
+
+
+def _groups(pair: tuple[str, str]) -> tuple[str, str]:
+    return pair[0].removeprefix("R_"), pair[1].removeprefix("R_")

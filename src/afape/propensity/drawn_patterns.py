@@ -1,0 +1,79 @@
+"""Drawn recording patterns, for more groups than sums over all patterns can handle."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+import numpy as np
+
+from .._arrays import Bools, Floats, Ints
+from .logistic import sigmoid
+from .patterns import CELLS, PatternModel
+
+__all__ = ["drawn_moments", "drawn_probability"]
+
+_DRAWS = 64  # patterns per row and set
+
+
+def drawn_probability(models: Sequence[PatternModel], fold: Ints, rows: Ints, sets: Bools) -> Floats:
+    """P(R >= S) in different pairs of row (m,) and set (m, q), each by the models of the row's fold."""
+    out, step = np.empty(len(rows)), max(CELLS // (_DRAWS * len(models)), 1)
+    for k in np.unique(fold[rows]):
+        mine = np.flatnonzero(fold[rows] == k)
+        for start in range(0, len(mine), step):
+            chunk = mine[start : start + step]
+            weight = np.ones((len(chunk), _DRAWS))
+            for j, (p, _) in enumerate(_draw(models, int(k), rows[chunk], sets[chunk])):
+                weight *= np.where(sets[chunk][:, [j]], p, 1.0)
+            out[chunk] = weight.mean(axis=1)
+    return out
+
+
+def drawn_moments(models: Sequence[PatternModel], k: int, rows: Ints, sets: Bools) -> Iterator[tuple[Ints, Floats]]:
+    r"""Moments of the patterns that contain each set, estimated from drawn patterns; see `summed_moments`.
+
+    With W the product over the groups of S and :math:`W_{<j}` that over those before j, a pattern has weight W. For j
+    outside S the weight is :math:`W - W_{<j} \bar W / \bar W_{<j}`, because :math:`E[r_j - p_j \mid r_{<j}] = 0` there; this
+    removes most of the noise, and all of it if j comes after S.
+    """
+    step = max(CELLS // (4 * _DRAWS * len(models)), 1)
+    for i in range(0, len(rows), step):
+        chunk = np.arange(i, min(i + step, len(rows)))
+        yield chunk, _chunk_moments(models, k, rows[chunk], sets[chunk])
+
+
+def _chunk_moments(models: Sequence[PatternModel], k: int, rows: Ints, sets: Bools) -> Floats:
+    weight = np.ones((len(rows), _DRAWS))
+    residual, before = np.empty((2, len(models), len(rows), _DRAWS))
+    for j, (p, pattern) in enumerate(_draw(models, k, rows, sets)):
+        before[j] = weight
+        weight = weight * np.where(sets[:, [j]], p, 1.0)
+        residual[j] = pattern[j] - p
+    total = weight.sum(axis=1)
+    earlier = before.sum(axis=2)
+    expected = np.divide(total, earlier, out=np.zeros_like(earlier), where=earlier > 0)
+    expected[sets.T] = 0.0
+    residual *= weight - before * expected[:, :, None]
+    beside = np.concatenate([np.ones((1, *weight.shape)), pattern])
+    found = residual.transpose(1, 0, 2) @ beside.transpose(1, 2, 0)
+    total = total[:, None, None]
+    return np.asarray(np.divide(found, total, out=np.zeros_like(found), where=total > 0))
+
+
+def _draw(models: Sequence[PatternModel], k: int, rows: Ints, sets: Bools) -> Iterator[tuple[Floats, Floats]]:
+    """Group by group its probability (m, 64) given the drawn pattern, and the patterns (q, m, 64) up to it."""
+    uniform = _latin_hypercube(len(models))
+    pattern = np.zeros((len(models), len(rows), _DRAWS))  # groups first: sums over them are then fast
+    for j, model in enumerate(models):
+        drawn = (model.effects(k) @ pattern[:j].reshape(j, len(rows) * _DRAWS)).reshape(len(rows), _DRAWS)
+        p = sigmoid(model.log_odds(k, rows)[:, None] + drawn)
+        for needed, where in model.never:
+            p[where[rows][:, None] & (pattern[:j][needed] > 0).all(axis=0)] = 0.0
+        pattern[j] = sets[:, [j]] | (uniform[:, j] < p)
+        yield p, pattern
+
+
+def _latin_hypercube(q: int) -> Floats:
+    """Points (64, q) in the unit cube, each coordinate spread evenly; always the same points."""
+    rng = np.random.default_rng(0)
+    return np.column_stack([(rng.permutation(_DRAWS) + 0.5) / _DRAWS for _ in range(q)])

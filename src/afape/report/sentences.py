@@ -1,0 +1,135 @@
+"""Sentences and numbers of the page: the answer, the assumption, numbers as text."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from ..estimators.estimate import Bounds, Estimate
+from ..missingness.assumptions import MAR, MCAR, MNAR
+from ..results.comparison import Comparison
+
+__all__ = ["STANDING_ASSUMPTIONS", "answer_of", "assumption_words", "number", "percent"]
+
+STANDING_ASSUMPTIONS = (
+    "Values are measured without noise. Measuring changes neither the values nor the label.",
+    "A recorded value is the value that the policy would have measured. Cases do not affect each other. Every test that the "
+    "policy orders is carried out.",
+    "Every set of groups that the policy acquires was recorded in some similar cases.",
+    "Neither the policy nor the classifier was trained on the rows of this evaluation.",
+)
+
+
+def number(value: float | None) -> str:
+    """Return four significant digits, without an exponent where that is readable; the script of the page does the same."""
+    if value is None or value != value:
+        return "–"
+    if abs(value) == float("inf"):
+        return "∞" if value > 0 else "−∞"
+    if value != 0 and (abs(value) >= 1e7 or abs(value) < 1e-4):
+        text = f"{value:.3e}"
+    elif abs(value) >= 1000:
+        text = f"{value:,.0f}"
+    else:
+        text = f"{value:.4g}"
+    return text.replace("-", "−") if value < 0 else text
+
+
+def percent(share: float | None, digits: int = 1) -> str:
+    """Return a share in percent."""
+    return "–" if share is None or share != share else f"{100 * share:.{digits}f} %".replace("-", "−")
+
+
+def assumption_words(missingness: MCAR | MAR | MNAR, label: str) -> str:
+    """Return the assumption in words for a physician."""
+    if isinstance(missingness, MCAR):
+        return (
+            f"We assume that recording depends on nothing: on no value, recorded or missing, and not on “{label}”. It is as "
+            "random as tossing a coin."
+        )
+    if isinstance(missingness, MAR):
+        names = [*missingness.given, label] if missingness.label else list(missingness.given)
+        return (
+            f"We assume that two cases with the same {_listed(names)} had the same chance that any other value was recorded. "
+            "Recording depends on nothing else, in particular not on the missing values."
+        )
+    return "We assume that recording depends only on what the graph below shows."
+
+
+def _listed(names: Sequence[str], most: int = 8) -> str:
+    """Join names in quotes, the first ``most`` of them."""
+    quoted = [f"“{name}”" for name in names[:most]]
+    if len(names) > most:
+        return f"{', '.join(quoted)} and {len(names) - most} more"
+    return " and ".join([", ".join(quoted[:-1]), quoted[-1]]) if len(quoted) > 1 else quoted[0]
+
+
+def answer_of(found: Comparison, estimator: str) -> str:
+    """Return the answer in one or two sentences: the cost, or the cheapest policy, with its interval; otherwise bounds."""
+    try:
+        totals = found.estimates(estimator, "total")
+    except KeyError as error:
+        return f"The records give no estimate: {error.args[0] if error.args else error}"
+    points = {name: e for name, e in totals.items() if not isinstance(e, Bounds)}
+    if len(found.evaluations) == 1:
+        return _one(found, estimator, *next(iter(totals.items())))
+    if not points:
+        return (
+            "The records do not fully support any of these policies: there are only bounds on their costs, see below."
+        )
+    return _several(found, estimator, points)
+
+
+def _one(found: Comparison, estimator: str, name: str, total: Estimate) -> str:
+    interval = _interval(total, found.confidence)
+    if isinstance(total, Bounds):
+        low, high = number(total.bound_lower), number(total.bound_upper)
+        return (
+            f"Deployed, “{name}” would cost between {low} and {high} per run {interval}. There is no single estimate, because "
+            "the records do not fully support this policy."
+        )
+    paid, wrong = (found.estimates(estimator, t)[name].value for t in ("acquisition", "misclassification"))
+    return (
+        f"Deployed, “{name}” would cost {number(total.value)} per run {interval}: {number(paid)} for acquisitions and "
+        f"{number(wrong)} for wrong labels."
+    )
+
+
+def _several(found: Comparison, estimator: str, points: dict[str, Estimate]) -> str:
+    order = sorted(points, key=lambda name: points[name].value)
+    best = order[0]
+    cost = f"{number(points[best].value)} per run {_interval(points[best], found.confidence)}"
+    others = len(found.evaluations) - len(points)
+    tail = f" {others} other {'policy has' if others == 1 else 'policies have'} only bounds." if others else ""
+    if len(order) == 1:
+        return f"Only “{best}” has an estimate: {cost}.{tail}"
+    rivals = _not_excluded(found, estimator, best)
+    if rivals is None:
+        return f"“{best}” has the lowest estimate, {cost}, but there are no intervals to compare the policies.{tail}"
+    if rivals:
+        names = ", ".join(f"“{n}”" for n in rivals)
+        return f"“{best}” has the lowest estimate, {cost}, but the records cannot distinguish it from {names}.{tail}"
+    second = f"The next, “{order[1]}”, costs {number(points[order[1]].value)}."
+    return f"“{best}” is the cheapest of {len(order)} policies, at {cost}. {second}{tail}"
+
+
+def _interval(estimate: Estimate, confidence: float) -> str:
+    """Return the interval in brackets."""
+    lower, upper = estimate.interval(confidence)
+    return (
+        "(no interval)" if lower != lower else f"({100 * confidence:g} % interval {number(lower)} to {number(upper)})"
+    )
+
+
+def _not_excluded(found: Comparison, estimator: str, best: str) -> list[str] | None:
+    """Policies that may be as cheap as the best one, by the simultaneous intervals; None without intervals."""
+    try:
+        table = found.differences(estimator, "total")
+    except ValueError:
+        return None
+    rivals = []
+    for line in table.to_dict("records"):
+        if best in (line["policy"], line["minus"]) and line["lower"] <= 0 <= line["upper"]:
+            rivals.append(line["minus"] if line["policy"] == best else line["policy"])
+    return rivals if np.isfinite(table["std_error"]).all() else None

@@ -1,0 +1,210 @@
+"""Fit everything that the estimates of a policy need: propensities, views, plain runs, action values."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field, replace
+
+import numpy as np
+
+from .._arrays import Bools, Ints, every, unique_sets
+from ..agents.policy import Policy
+from ..classifiers import column_means
+from ..estimators.catalogue import Choice
+from ..estimators.eff.components import component_steps, components_by_view
+from ..estimators.eff.conditional_means import Runner
+from ..estimators.evidence import Fitted, ViewKey
+from ..estimators.imputed import ANY_TABLES
+from ..imputation.imputations import CompletedRuns, completed_runs, completed_steps
+from ..propensity.binding import BoundPropensity, Propensities, Shared
+from ..propensity.known import BoundKnownPropensity
+from ..propensity.unsupported import SupportMap
+from ..propensity.weights import View
+from ..support.search import SupportSearch
+from ..support.violations import known_unsupported, supported_view, wanted_enough
+from ..walk.ground import Ground
+from ..walk.run_parts import RunParts, run_parts
+from ..walk.table import Tables, WalkTable
+from ..walk.walker import walk
+from .plan import Plan
+from .walk import Steps, Walked
+
+__all__ = ["Views", "averaged_rows", "bind_propensities", "choices_of", "fit", "steps_of", "views_of"]
+
+
+def bind_propensities(plan: Plan, walked: Iterable[Walked], shared: Shared | None = None) -> Propensities:
+    """Bind propensities that fit all of these policies; ``shared`` stores them for further policies."""
+    asked = unique_sets(np.concatenate([w.asked for w in walked]))[0]
+    complete = any(choice.method.complete_rows for choice in plan.choices) if plan.asked else None
+    return Propensities.bind(plan.data, plan.missingness, plan.propensities, plan.recipe.fold, asked, complete, shared)
+
+
+@dataclass(frozen=True, eq=False)
+class Views:
+    """All views of one policy, and the search for support that made them."""
+
+    by_key: dict[ViewKey, View]
+    search: SupportSearch
+    undecided: SupportMap = field(default_factory=SupportMap)  # sets with too few rows to judge support
+
+    @property
+    def semi(self) -> View:
+        """Semi-offline or hybrid view with the first propensity."""
+        return next(view for (kind, _), view in self.by_key.items() if kind == "sets")
+
+    @property
+    def complete(self) -> View | None:
+        """Missing-data view with the first propensity; None if it is not identified."""
+        return next((view for (kind, _), view in self.by_key.items() if kind == "complete rows"), None)
+
+
+def views_of(plan: Plan, propensities: Propensities, walked: Walked) -> Views:
+    """Search for unsupported sets in each view. Estimators that need such sets return bounds."""
+    search = SupportSearch(plan.data, propensities.conditioning, plan.thresholds)
+    everything = np.ones(plan.data.problem.n_groups, dtype=bool)
+    gaps, whole = propensities.conditioning.gaps, propensities.whole
+    beyond = search if whole is None or whole is search.conditioning else replace(search, conditioning=whole)
+    views: dict[ViewKey, View] = {}
+    for name, propensity in propensities.of_sets.items():
+        views["sets", name] = _view(search, propensity, gaps, walked.wanted, walked.tables)
+    for name, propensity in propensities.of_complete.items():
+        views["complete rows", name] = _view(beyond, propensity, everything, everything[None], walked.tables)
+    found = Views(views, search)
+    return replace(found, undecided=_undecided(search, found.semi, walked))
+
+
+def _undecided(search: SupportSearch, view: View, walked: Walked) -> SupportMap:
+    """Sets that matter to the policy but have too few rows to judge support."""
+    if view.refusal or not view.propensity.learned:
+        return SupportMap()
+    found = search.undecided(walked.wanted, view.adjust, view.unsupported)
+    return wanted_enough(view, found, search.data, walked.tables, search.thresholds.share) if found else found
+
+
+def _view(search: SupportSearch, propensity: BoundPropensity, adjust: Bools, wanted: Bools, tables: Tables) -> View:
+    """Return the view of a policy that wants these sets, with the unsupported sets that a relevant share of runs meets."""
+    view = View(propensity, search.data.recorded, adjust, refusal=search.refusal(adjust))
+    if view.refusal:
+        return view
+    if isinstance(propensity, BoundKnownPropensity):
+        found = known_unsupported(search, propensity, adjust, tables)
+    else:
+        found = search.of_sets(wanted, adjust)
+    return supported_view(view, found, search.data, tables, search.thresholds.share) if found else view
+
+
+def choices_of(plan: Plan, propensities: Propensities) -> list[Choice]:
+    """Return the estimators to use: those that the user named, or all that the assumption allows for this policy."""
+    gaps = bool(propensities.conditioning.gaps.any())
+    if not plan.asked:
+        return [c for c in plan.choices if not _other_view(c, gaps) and not _refusal(c, propensities)]
+    for choice in plan.choices:
+        if gaps and choice.method.semi_offline:
+            raise ValueError(
+                f"'estimators' has {choice.name!r}, but here the recording of the wanted groups depends on groups that "
+                f"are not always recorded. Use {choice.method.name + '-miss'!r}."
+            )
+        if refusal := _refusal(choice, propensities):
+            raise ValueError(f"'estimators' has {choice.name!r}, but {refusal}.")
+    return plan.choices
+
+
+def _other_view(choice: Choice, gaps: bool) -> bool:
+    """True if the method does not fit the given groups: hybrid methods need gaps, semi-offline methods need none."""
+    return choice.method.semi_offline if gaps else choice.method.hybrid
+
+
+def _refusal(choice: Choice, propensities: Propensities) -> str:
+    """Return why the assumption does not allow a method for this policy; empty if it does."""
+    if choice.method.complete_rows and choice.propensity not in propensities.of_complete:
+        if propensities.whole is not None and choice.propensity == "known":
+            return "the known propensity has no array for all groups together"
+        return "under this graph the probability of a complete row is not identified"
+    if choice.method.imputes and not propensities.ignorable:
+        return "imputation needs data missing at random given the groups that are always recorded, which is not assumed here"
+    return ""
+
+
+def fit(
+    plan: Plan,
+    policy: Policy,
+    walked: Walked,
+    propensities: Propensities,
+    views: Views,
+    steps: Steps | None = None,
+) -> Fitted:
+    """Fit everything that the estimates of one policy need."""
+    choices = choices_of(plan, propensities)
+    used = {c.key: views.by_key[c.key] for c in choices if c.key is not None}
+    valued = tuple(dict.fromkeys(c.key for c in choices if c.key is not None and c.method.valued))
+    composed = {c.key: used[c.key] for c in choices if c.key is not None and c.method.composed}
+    steps, given = steps or Steps(None, 0), propensities.conditioning
+    components = {}
+    if composed:
+        stage = steps.stage(component_steps(len(plan.data)))
+        runner = Runner(
+            policy, plan.classifier, plan.outcomes, plan.walk, plan.walk_seed, plan.n_jobs, report=stage.walked
+        )
+        fold, averaged = plan.recipe.fold, plan.recipe.averaged
+        components = components_by_view(plan.data, walked.tables, given, composed, runner, plan.donors, fold, averaged)
+        steps.add(stage.total)
+    runs, completed = _runs(plan, policy, walked, choices, steps), _completed(plan, policy, walked, choices, steps)
+    return Fitted(plan.data, plan.recipe, given, walked.tables, runs, used, valued, completed, components).learn()
+
+
+def _walk(plan: Plan, ground: Ground, rows: Ints | None = None) -> Iterator[WalkTable]:
+    return walk(ground, rows, plan.walk, plan.walk_seed, plan.n_jobs)
+
+
+def _runs(plan: Plan, policy: Policy, walked: Walked, choices: list[Choice], steps: Steps) -> dict[str, RunParts]:
+    """Compute the parts of plain runs, by walk, for the methods that average them."""
+    data, judge, tables, own = plan.data, plan.classifier, walked.tables, len(plan.outcomes)
+    needed = {choice.method.walk for choice in choices if choice.key is None}
+    out: dict[str, RunParts] = {}
+    if "recorded" in needed:
+        out["recorded"] = run_parts(tables, data, n_outcomes=own)
+    if "blocked" in needed:
+        out["blocked"] = run_parts(tables, data, blocked=True, n_outcomes=own)
+        lacking = np.flatnonzero(~every(data.recorded[:, data.problem.free]))
+        if len(lacking):  # these rows start from the free groups that they have
+            partly = Ground.partly_free(data, policy, judge, plan.outcomes)
+            out["blocked"] += run_parts(_walk(plan, partly, lacking), data, blocked=True, n_outcomes=own)
+    if "mean-imputed" in needed:
+        completed = np.where(np.isnan(data.values), column_means(data), data.values)
+        ground = Ground.everything(data, completed, policy, judge, plan.outcomes)
+        out["mean-imputed"] = run_parts(steps.reported(_walk(plan, ground)), data, n_outcomes=own)
+    return out
+
+
+def _completed(plan: Plan, policy: Policy, walked: Walked, choices: list[Choice], steps: Steps) -> CompletedRuns | None:
+    """Run the policy on the completed tables, for multiple imputation; None if no estimator needs it."""
+    if plan.imputations is None or not any(choice.method.imputes for choice in choices):
+        return None
+    if not walked.gaps(plan.data) and not plan.imputations.reason:  # every row has everything that the policy wants
+        runs = run_parts(walked.tables, plan.data, n_outcomes=len(plan.outcomes))
+        return CompletedRuns([runs] * len(plan.imputations), ANY_TABLES)
+    return completed_runs(
+        plan.imputations,
+        policy,
+        plan.classifier,
+        averaged_rows(plan),
+        lambda ground, rows: steps.reported(_walk(plan, ground, rows)),
+        plan.outcomes,
+    )
+
+
+def averaged_rows(plan: Plan) -> Bools:
+    """Return True for the rows that estimates average over, (n,)."""
+    averaged = plan.recipe.averaged
+    return np.ones(len(plan.data), dtype=bool) if averaged is None else averaged > 0
+
+
+def steps_of(plan: Plan) -> int:
+    """Return the number of progress steps of one policy: rows to walk plus replicates to draw."""
+    walks = {choice.method.walk for choice in plan.choices}
+    steps = len(plan.data) * (1 + ("mean-imputed" in walks)) + plan.n_replicates
+    if "completed" in walks and plan.imputations is not None:
+        steps += completed_steps(plan.imputations, averaged_rows(plan))
+    if any(choice.method.composed for choice in plan.choices):
+        steps += component_steps(len(plan.data))
+    return steps

@@ -1,0 +1,85 @@
+"""Apply every method to the fitted object: one answer per estimator, for all rows and for subgroups."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+
+from ..action_values.known import KnownValues
+from ..estimators.answer import Answer, Reduction
+from ..estimators.bounds import Bounded
+from ..estimators.catalogue import Choice
+from ..estimators.evidence import Fitted
+from ..propensity.factor import NotLearnableError
+from ..propensity.weights import View
+from .bootstrap import Replicate, Values
+from .plan import Plan
+
+__all__ = ["answers", "populations", "reduced", "replicate"]
+
+
+def populations(plan: Plan, fitted: Fitted) -> dict[str, Fitted]:
+    """Return the fitted object for all rows, with key "", and for every subgroup.
+
+    Models of a subgroup are learned from all rows; only its averages use the rows of the subgroup alone.
+    """
+    averaged = np.ones(len(plan.data)) if plan.recipe.averaged is None else plan.recipe.averaged
+    out = {"": fitted}
+    if plan.levels is not None:
+        for code, level in enumerate(plan.levels.names):
+            mine = averaged * (plan.levels.codes == code)
+            out[level] = replace(fitted, recipe=replace(plan.recipe, averaged=mine))
+    return out
+
+
+def reduced(choice: Choice, fitted: Fitted) -> Reduction:
+    """Apply the method to the fitted object; returns bounds if the policy wants unsupported sets that the method needs."""
+    method, key = choice.method, choice.key
+    view = None if key is None else fitted.views[key]
+    if view is None or not view.unsupported or not _needs_records(choice, fitted, view):
+        return method.reduce(fitted.evidence(key, method.valued))
+    least, largest = (fitted.evidence(key, method.valued, flag) for flag in (False, True))
+    return Bounded(method.reduce(least), method.reduce(largest), least)
+
+
+def _needs_records(choice: Choice, fitted: Fitted, view: View) -> bool:
+    """True if the method needs records of the wanted groups. Only a mean of known action values does not."""
+    known = isinstance(fitted.recipe.values, KnownValues)
+    return choice.method.weighs or not known or bool(view.adjust.any())
+
+
+def answers(plan: Plan, choices: list[Choice], fitted: Fitted) -> dict[str, Answer]:
+    """Return the answer of every estimator, for the rows that are averaged over."""
+    used = fitted.row_weight > 0
+    n_units = int(used.sum()) if plan.data.cluster is None else len(np.unique(plan.data.cluster[used]))
+    if plan.levels is not None and n_units < 2:
+        unit = "row" if plan.data.cluster is None else "cluster"
+        return {c.name: Answer(reason=f"the subgroup has {n_units} {unit}") for c in choices}
+    return {choice.name: reduced(choice, fitted).answer() for choice in choices}
+
+
+def replicate(
+    plan: Plan, fitted: Fitted, choices: list[Choice], with_parts: frozenset[str], drawn: np.ndarray
+) -> Values:
+    """Compute all estimates of one bootstrap replicate; empty if the drawn rows are too few to learn from.
+
+    ``drawn`` (n,) is how often each row was drawn. ``with_parts`` names the estimators whose parts are needed too.
+    """
+    assert plan.bootstrap is not None
+    out: Values = {}
+    try:
+        again = fitted.refit(drawn) if plan.bootstrap.refit else fitted.reweight(drawn)
+        for level, population in populations(plan, again).items():
+            if not (population.row_weight > 0).any():  # no row of the subgroup was drawn
+                continue
+            for choice in choices:
+                reduction = reduced(choice, population)
+                answer = reduction.answer()
+                if answer.costs is not None:
+                    parts = reduction.parts() if choice.name in with_parts else None
+                    found = None if parts is None else parts.amounts.values
+                    out[choice.name, level] = Replicate(answer.costs.amounts.values, found)
+    except NotLearnableError:
+        return {}
+    return out

@@ -1,0 +1,107 @@
+"""Paths of the runs of a policy: how many runs reach each set, stop there, or acquire which group next."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Iterable
+from typing import NamedTuple
+
+import numpy as np
+import pandas as pd
+
+from .._arrays import Bools, Floats, tally
+from ..data.problem import Problem
+from ..data.retrospective import Retrospective
+from ..propensity.weights import View
+from ..walk.table import FREE, WalkTable
+
+__all__ = ["NO_PATHS", "Paths", "paths_of"]
+
+_STOPS = ["set", "groups", "share", "stops", "price", "misclassification"]
+_STEPS = ["set", "group", "to", "share"]
+
+
+class Paths(NamedTuple):
+    """Estimated flow of runs over the sets of groups that a policy acquires.
+
+    Attributes
+    ----------
+    sets : DataFrame
+        One line per set, in the order of acquisition: number of groups with a price, ``share`` of runs that reach it, share
+        of runs that stop there (``stops``; NaN if no row represents the set), price of the set, and mean misclassification
+        cost of the runs that stop there.
+    steps : DataFrame
+        One line per set and next group: the set that this leads ``to``, and the share of runs that go there.
+    """
+
+    sets: pd.DataFrame
+    steps: pd.DataFrame
+
+
+NO_PATHS = Paths(pd.DataFrame(columns=_STOPS), pd.DataFrame(columns=_STEPS))
+
+
+def paths_of(data: Retrospective, tables: Iterable[WalkTable], view: View) -> Paths:
+    r"""Shares of runs by set, from the walk over recorded groups and the weights of the view.
+
+    With :math:`w_S` the weight of a row in S and :math:`r_S` its reach, a run in S acquires a with probability
+
+    .. math:: P(a \mid S) = \frac{\sum_i w_S r_S \pi(a \mid S)}{\sum_i w_S r_S}.
+
+    These probabilities are multiplied along the sets from the start. So the shares of runs that stop sum to 1, except for
+    runs into sets that no row has.
+    """
+    if view.refusal:
+        return NO_PATHS
+    flows: dict[bytes, Floats] = {}
+    for table in tables:
+        for acquired, out in zip(table.sets, _flow_out(table, view, data.problem.n_groups), strict=True):
+            flows[acquired.tobytes()] = flows.get(acquired.tobytes(), 0.0) + out
+    return _paths(data.problem, flows)
+
+
+def _flow_out(table: WalkTable, view: View, n_groups: int) -> Floats:
+    """Weighted flow out of each set of the table, (u, G + 2): to each group, to a stop, and cost of the stops."""
+    weighted, n = view.weigh(table), len(table.sets)
+    weight = np.zeros(len(table.row))
+    weight[weighted.lines] = np.where(np.isfinite(weighted.weight), weighted.weight, 0.0)
+    stop = weight * table.stop_flow
+    cost = stop * np.where(np.isnan(table.cost), 0.0, table.cost)
+    along = (weight * table.reach)[table.edge_state] * table.edge_probability
+    costly = table.edge_group != FREE
+    cell = table.set_index[table.edge_state[costly]] * n_groups + table.edge_group[costly]
+    onward = tally(cell, along[costly], n * n_groups).reshape(n, n_groups)
+    return np.column_stack([onward, tally(table.set_index, stop, n), tally(table.set_index, cost, n)])
+
+
+def _paths(problem: Problem, flows: dict[bytes, Floats]) -> Paths:
+    """Multiply the probabilities along the sets, from the free groups on; ``flows`` are (G + 2,) by set."""
+    start = problem.free.copy()
+    share: dict[bytes, float] = {start.tobytes(): 1.0}
+    sets: list[tuple[object, ...]] = []
+    steps: list[tuple[object, ...]] = []
+    # A step adds one group, so first in, first out is in order of size: a set comes after every set that leads to it.
+    waiting = deque([start])
+    while waiting:
+        here = waiting.popleft()
+        mine, flow = share[here.tobytes()], flows.get(here.tobytes(), np.zeros(problem.n_groups + 2))
+        onward, stop, cost = flow[:-2], float(flow[-2]), float(flow[-1])
+        total, name = stop + float(onward.sum()), _name(problem, here)
+        stops = mine * stop / total if total > 0 else np.nan
+        price, wrong = float(problem.prices[here].sum()), cost / stop if stop > 0 else np.nan
+        sets.append((name, int((here & ~problem.free).sum()), mine, stops, price, wrong))
+        for g in np.flatnonzero(onward > 0):
+            there = here.copy()
+            there[g] = True
+            key = there.tobytes()
+            if key not in share:
+                share[key] = 0.0
+                waiting.append(there)
+            moved = mine * float(onward[g]) / total
+            share[key] += moved
+            steps.append((name, problem.group_names[g], _name(problem, there), moved))
+    return Paths(pd.DataFrame(sets, columns=_STOPS), pd.DataFrame(steps, columns=_STEPS))
+
+
+def _name(problem: Problem, acquired: Bools) -> str:
+    return " + ".join(np.array(problem.group_names, dtype=object)[acquired & ~problem.free]) or "(free groups)"

@@ -1,0 +1,184 @@
+"""Search of the records for sets of groups that they do not support, without a model."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from functools import cached_property
+from itertools import combinations
+
+import numpy as np
+
+from .._arrays import Bools, every, units_of
+from ..data.retrospective import Retrospective
+from ..missingness.assumptions import Conditioning
+from ..propensity.unsupported import SupportMap, Violation
+from .criterion import rows_needed
+from .regions import FoundRegions, RegionSearch, UnsupportedRegion, find_regions
+from .thresholds import SupportThresholds
+
+__all__ = ["SupportSearch", "find_violations"]
+
+_UNDECIDED = 0.1  # probability that an undecided region must contradict
+_MOST_SETS = (
+    512  # sets searched for regions; of more, the smallest three quarters and the largest quarter of this number
+)
+
+
+def find_violations(data: Retrospective, sets: Iterable[Bools], search: RegionSearch) -> SupportMap:
+    """Search the wanted sets (each (G,)), small ones first. A violation names the smallest set that explains it.
+
+    If a set has enough records in a region, so has every subset. So subsets of a set without suspicious regions are
+    not searched.
+    """
+    sometimes = ~data.always_recorded
+    wanted = {(s & sometimes).tobytes(): s & sometimes for s in sets}
+    todo = sorted((s for s in wanted.values() if s.any()), key=lambda s: (int(s.sum()), s.tobytes()))
+    searched = todo if len(todo) <= _MOST_SETS else todo[: _MOST_SETS * 3 // 4] + todo[-_MOST_SETS // 4 :]
+    everywhere = np.ones(len(data), dtype=bool)
+    suspicious = _suspicious(data, searched, search)
+    found: list[Violation] = []
+    so_far = SupportMap()
+    for s in todo:
+        so_far = so_far if len(so_far.violations) == len(found) else SupportMap(tuple(found))
+        lacking = so_far.lacking(s) if found else ~everywhere
+        if not (recorded := every(data.recorded[:, s])).any():
+            if not lacking.all():
+                found.append(_smallest(data, s, UnsupportedRegion((), everywhere, len(data), 0), search))
+        elif s.tobytes() in suspicious:
+            known = suspicious[s.tobytes()]
+            regions = find_regions(search, recorded, ~lacking).regions if lacking.any() else known.regions
+            found += [_smallest(data, s, region, search) for region in regions]
+    return SupportMap(tuple(found))
+
+
+def _suspicious(data: Retrospective, sets: list[Bools], search: RegionSearch) -> dict[bytes, FoundRegions]:
+    """Regions of the sets that have suspicious ones, searched over all rows; large sets first."""
+    everywhere = np.ones(len(data), dtype=bool)
+    clean: list[Bools] = []
+    out = {}
+    for s in sets[::-1]:
+        if any(not (s & ~c).any() for c in clean):
+            continue
+        found = find_regions(search, every(data.recorded[:, s]), everywhere)
+        if found.suspicious:
+            out[s.tobytes()] = found
+        else:
+            clean.append(s)
+    return out
+
+
+def _smallest(data: Retrospective, s: Bools, region: UnsupportedRegion, search: RegionSearch) -> Violation:
+    """The violation by the smallest subset of s that is unsupported in the region as well."""
+    groups = np.flatnonzero(s)
+    inside = data.recorded[region.rows]
+    never_anywhere = not region.ranges and region.n_recorded == 0
+    for size in range(1, min(len(groups), 3)):
+        for part in combinations(groups, size):
+            k = int(every(inside[:, list(part)]).sum())
+            if (k == 0 and never_anywhere) or search.criterion.suspicious(region.n_rows, k):
+                required = np.zeros_like(s)
+                required[list(part)] = True
+                return Violation(required, region.rows, k, region.ranges)
+    return Violation(s, region.rows, region.n_recorded, region.ranges)
+
+
+@dataclass(frozen=True, eq=False)
+class SupportSearch:
+    """Searches the records for unsupported sets, in regions of what recording depends on.
+
+    Attributes
+    ----------
+    data : Retrospective
+        Records.
+    conditioning : Conditioning
+        What recording depends on.
+    thresholds : SupportThresholds
+        Which probabilities are too small, and which are healthy.
+    """
+
+    data: Retrospective
+    conditioning: Conditioning
+    thresholds: SupportThresholds
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """Names of the columns that describe regions."""
+        return self.conditioning.searched(self.data)[0]
+
+    @cached_property
+    def _all_columns(self) -> RegionSearch:
+        """The search over all given columns; rows that lack one of them belong to no region."""
+        return self._regions(np.zeros_like(self.conditioning.gaps))
+
+    def _regions(self, without: Bools, healthy: float | None = None) -> RegionSearch:
+        """The search over the given columns, except for those of these groups (G,)."""
+        columns = self.conditioning.searched(self.data)[1].copy()
+        mine = self.conditioning.columns(self.data)
+        columns[:, np.flatnonzero(without[self.data.column_group[mine]])] = 0.0  # constant columns are not searched
+        cluster = self.data.cluster
+        units = None if cluster is None else units_of(len(self.data), cluster)
+        return RegionSearch.of(columns, self.thresholds, units, healthy)
+
+    def of_start(self, adjust: Bools) -> SupportMap:
+        """Regions, by columns that are always recorded, in which the groups to adjust for are not recorded."""
+        if not self.conditioning.gaps.any():
+            return SupportMap()
+        return find_violations(self.data, adjust[None], self._regions(self.conditioning.gaps))
+
+    def of_sets(self, sets: Bools, adjust: Bools) -> SupportMap:
+        """Violations by these sets (u, G); ``adjust`` (G,) are the groups that the view adds to every set."""
+        start = self.of_start(adjust).violations
+        if self.conditioning.gaps.any() and adjust.all():
+            return SupportMap(start)
+        beyond = find_violations(self.data, sets | adjust, self._all_columns).violations
+        return SupportMap((*start, *(v for v in beyond if not start or (v.required & ~adjust).any())))
+
+    def undecided(self, sets: Bools, adjust: Bools, found: SupportMap) -> SupportMap:
+        """Regions in which a set is never recorded, but with too few rows to decide if it is supported.
+
+        Such a region must contradict a probability of 0.1, and the rate of its neighbours. ``found`` are violations that
+        are known already. Large records are not searched: such a region would hold a negligible share of the rows.
+        """
+        enough = rows_needed(0, self.thresholds.healthy)
+        if len(self.data) * self.thresholds.share > enough or self.conditioning.gaps.any():
+            return SupportMap()
+        search = self._regions(np.zeros_like(self.conditioning.gaps), _UNDECIDED)
+        seen = find_violations(self.data, sets | adjust, search).violations
+        never = (v for v in seen if v.ranges and v.n_recorded == 0)
+        return SupportMap(tuple(v for v in never if not _mostly_within(v, found)))
+
+    def refusal(self, adjust: Bools) -> str:
+        """Reason why there is neither an estimate nor bounds if given groups have gaps; "" if there is none.
+
+        Rows that have some of these groups recorded may never have the others. Such rows represent more rows than themselves, but
+        how many depends on a part of the propensity that the bounds do not know.
+        """
+        given = self.conditioning
+        if not given.gaps.any():
+            return ""
+        for known in self._known_parts(adjust):
+            found = find_violations(self.data, adjust[None], self._regions(given.gaps & ~known)).violations
+            for violation in found:
+                if violation.ranges and violation.rows.mean() > self.thresholds.share:
+                    name, where = violation.name(self.data), violation.where(self.columns)
+                    return f"{name} is never recorded in rows with {where}, so no recorded row represents them"
+        return ""
+
+    def _known_parts(self, adjust: Bools) -> Iterable[Bools]:
+        """Given groups (G,) that a row may have while it lacks the others: block by block."""
+        gaps = self.conditioning.gaps
+        known = np.zeros_like(gaps)
+        for block in self.conditioning.blocks:
+            known = known.copy()
+            known[list(block.groups)] = True
+            if not (known >= gaps).all():
+                yield known
+        if adjust.all():
+            yield gaps
+
+
+def _mostly_within(violation: Violation, found: SupportMap) -> bool:
+    """True if more than half of the rows of this violation are known to be unsupported already."""
+    lacking = found.lacking(violation.required) if found else np.zeros_like(violation.rows)
+    return bool((violation.rows & lacking).sum() > violation.rows.sum() / 2)

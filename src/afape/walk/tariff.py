@@ -1,0 +1,119 @@
+"""Prices of groups and costs of errors: how targets are made of the parts of a policy's cost."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from numbers import Real
+from typing import Any
+
+import numpy as np
+
+from .._arrays import Floats
+from ..data.problem import Problem
+from ..data.retrospective import Retrospective
+from .outcomes import NO_OUTCOMES, OwnOutcomes
+
+__all__ = ["TARGETS", "Tariff"]
+
+TARGETS = ("acquisition", "misclassification", "total")
+
+
+@dataclass(frozen=True, eq=False)
+class Tariff:
+    """Prices of groups, costs of errors and the user's outcomes, with their names.
+
+    Attributes
+    ----------
+    problem : Problem
+        The problem as it was evaluated.
+    groups : tuple of str
+        Costly groups.
+    classes : tuple
+        Labels, in the order of their codes.
+    prices : ndarray of shape (Gc,)
+        Price of each costly group.
+    costs : ndarray of shape (K, K)
+        Cost of each true and predicted label.
+    own : OwnOutcomes
+        Outcomes of the user.
+    """
+
+    problem: Problem
+    groups: tuple[str, ...]
+    classes: tuple[Any, ...]
+    prices: Floats
+    costs: Floats
+    own: OwnOutcomes
+
+    @staticmethod
+    def of(data: Retrospective, own: OwnOutcomes = NO_OUTCOMES) -> Tariff:
+        """Prices and costs of the problem."""
+        problem = data.problem
+        names = tuple(name for name, free in zip(problem.group_names, problem.free, strict=True) if not free)
+        return Tariff(problem, names, tuple(data.classes.tolist()), problem.prices[~problem.free], data.costs, own)
+
+    @property
+    def unit(self) -> Tariff:
+        """Tariff in which every costly group and every error costs 1, without outcomes of the user."""
+        return replace(self, prices=np.ones_like(self.prices), costs=1.0 - np.eye(len(self.classes)), own=NO_OUTCOMES)
+
+    @property
+    def without_own(self) -> Tariff:
+        """Tariff without outcomes of the user."""
+        return replace(self, own=NO_OUTCOMES)
+
+    @property
+    def targets(self) -> tuple[str, ...]:
+        """Names of what is estimated."""
+        return (*TARGETS, *self.own.names)
+
+    @property
+    def limits(self) -> dict[str, tuple[float, float]]:
+        """Least and largest possible value of each target; intervals stay within."""
+        paid, wrong = float(self.prices.sum()), (float(self.costs.min()), float(self.costs.max()))
+        costs = {"acquisition": (0.0, paid), "misclassification": wrong, "total": (wrong[0], paid + wrong[1])}
+        return costs | {name: self.own.limits(name) for name in self.own.names}
+
+    def coefficients(self, target: str) -> Floats:
+        """Coefficients of a target in acquisition cost, misclassification cost and the user's outcomes."""
+        out = np.zeros(2 + len(self.own))
+        out[0] = target in ("acquisition", "total")
+        out[1] = target in ("misclassification", "total")
+        if target in self.own.names:
+            out[2 + self.own.names.index(target)] = 1.0
+        return out
+
+    def repriced(self, costs: Any = None, misclassification_cost: Any = None) -> Tariff:
+        """Tariff with other prices for the same groups and other costs for the same labels."""
+        prices = self.prices if costs is None else self._checked_prices(costs)
+        if misclassification_cost is None:
+            return replace(self, prices=prices)
+        # A problem checks the costs and aligns labelled matrices with the classes.
+        asked = Problem(self.problem.groups, self.problem.costs, self.problem.label, misclassification_cost)
+        return replace(self, prices=prices, costs=asked.cost_matrix(len(self.classes), list(self.classes)))
+
+    def _checked_prices(self, costs: Any) -> Floats:
+        if not isinstance(costs, Mapping):
+            raise TypeError(f"'costs' must be a mapping from group name to price, not {type(costs).__name__}.")
+        free = [name for name in self.problem.group_names if name not in self.groups]
+        for name, price in costs.items():
+            if name in free:
+                raise ValueError(
+                    f"'costs' must name groups that the policy had to acquire, but {name!r} is free: it was revealed before the "
+                    f"first decision. Prices can change for {list(self.groups)}."
+                )
+            if name not in self.groups:
+                raise ValueError(f"'costs' must name groups, but {name!r} is none. The groups are {list(self.groups)}.")
+            number = isinstance(price, Real) and not isinstance(price, bool | np.bool_)
+            if not number or not np.isfinite(float(price)) or price < 0:
+                raise ValueError(
+                    f"'costs' must be finite and not negative, but the price of {name!r} is {price!r}. A price of 0 is fine."
+                )
+        lacking = [name for name in self.groups if name not in costs]
+        if lacking:
+            raise ValueError(
+                f"'costs' must have a price for every group that has one, but leaves out {lacking}. Prices so far: "
+                f"{dict(zip(self.groups, self.prices.tolist(), strict=True))}."
+            )
+        return np.array([float(costs[name]) for name in self.groups])

@@ -1,0 +1,289 @@
+"""Problem files: what they say, where they are wrong, and drafts that can be used as they are."""
+
+import string
+import tomllib
+
+import numpy as np
+import pandas as pd
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import afape
+from afape.files.drafting import draft_problem
+from afape.files.errors import ProblemFileError, TableError
+from afape.files.problem_file import read_problem
+from afape.files.tables import read_table
+from afape.files.toml_positions import positions_in
+
+GOOD = """
+label = "died"
+misclassification_cost = 500
+cluster = "patient"
+blanks = ["?"]
+missing_labels = "drop"
+
+[groups]
+age = { columns = ["age"] }
+cbc = { columns = [
+    "hgb",
+    "wbc",
+], price = 26.0 }
+lactate = { columns = "lactate", price = 12 }
+
+[missingness]
+assumption = "MAR"
+given = ["age"]
+
+[blank_means]
+lactate = 0
+"""
+
+
+def written(tmp_path, text):
+    path = tmp_path / "problem.toml"
+    path.write_text(text)
+    return path
+
+
+def frame(rows=40):
+    rng = np.random.default_rng(0)
+    out = pd.DataFrame(rng.normal(size=(rows, 4)), columns=["age", "hgb", "wbc", "lactate"])
+    out.loc[::3, ["hgb", "wbc"]] = np.nan
+    out["patient"] = np.arange(rows) // 2
+    out["died"] = np.arange(rows) % 2
+    return out
+
+
+def test_a_file_says_what_the_objects_would(tmp_path):
+    said = read_problem(written(tmp_path, GOOD))
+    assert said.problem.groups == {"age": ("age",), "cbc": ("hgb", "wbc"), "lactate": ("lactate",)}
+    assert said.problem.prices.tolist() == [0, 26, 12]
+    assert said.problem.cost_matrix(2).tolist() == [[0, 500], [500, 0]]
+    assert said.missingness == afape.MAR(given=["age"])
+    assert (said.cluster, said.blanks, said.missing_labels, said.draft) == ("patient", ("?",), "drop", False)
+    data = said.records(frame())
+    assert data.recorded[:, 1].sum() == 26
+    assert len(np.unique(data.cluster)) == 20
+
+
+def test_a_table_of_costs_is_aligned_by_label(tmp_path):
+    text = (
+        GOOD.replace("misclassification_cost = 500\n", "")
+        + "[misclassification_cost]\n1 = { 0 = 500 }\n0 = { 1 = 20 }\n"
+    )
+    data = read_problem(written(tmp_path, text)).records(frame())
+    assert data.costs.tolist() == [[0, 20], [500, 0]]
+
+
+def test_graphs_and_other_assumptions(tmp_path):
+    for lines, expected in [
+        ('assumption = "MCAR"', afape.MCAR()),
+        ('assumption = "MAR"\ngiven = ["age"]\nlabel = true', afape.MAR(given=["age"], label=True)),
+        ('assumption = "MNAR"\nadjust = ["age", "cbc"]', afape.MNAR(adjust=["age", "cbc"])),
+        ('assumption = "MNAR"\ngraph = "age, cbc -> R_lactate"', afape.MNAR(graph="age, cbc -> R_lactate")),
+    ]:
+        text = GOOD.replace('assumption = "MAR"\ngiven = ["age"]', lines)
+        assert read_problem(written(tmp_path, text)).missingness == expected
+
+
+BAD = [
+    ("unknown key", 'label = "died', 'labels = "died', "there is no key 'labels' here. Did you mean 'label'?", 2),
+    ("typo in a group", "price = 26.0 }", "prize = 26.0 }", "no key 'prize' here. Did you mean 'price'?", 13),
+    ("negative price", "price = 26.0", "price = -1", "must be a number, 0 or more, but is -1", 13),
+    ("price as text", "price = 26.0", 'price = "26"', "must be a number", 13),
+    ("column twice", '    "wbc",', '    "age",', "'age' is already in the group 'age'", 12),
+    ("label as feature", '    "wbc",', '    "died",', "the label 'died' must not be in a group", 12),
+    ("number as column", '    "wbc",', "    3,", "must be a list of texts, but 3 is not text", 12),
+    ("unknown group", 'given = ["age"]', 'given = ["aeg"]', "'aeg' is not a group. Did you mean 'age'?", 18),
+    ("unknown assumption", '"MAR"', '"MARS"', "must be one of 'MCAR', 'MAR', 'MNAR', but is 'MARS'", 17),
+    ("key of another", 'given = ["age"]', 'graph = "age -> R_cbc"', "'graph' can be used with MNAR, not with MAR", 18),
+    ("nothing given", 'given = ["age"]', "", "MAR needs 'given'", 17),
+    ("no such column", "lactate = 0", "lactose = 0", "'lactose' is in no group. Did you mean 'lactate'?", 21),
+    ("negative cost", "= 500", "= -5", "must be 0 or more, but is -5", 3),
+    ("cost as text", "= 500", '= "much"', "must be a number, or a table", 3),
+    ("flag", "given", "drop_gaps = 1\ngiven", "'drop_gaps' must be true or false", 18),
+    ("label missing", 'missing_labels = "drop"', 'missing_labels = "skip"', 'must be "raise" or "drop"', 6),
+    ("no toml", 'cluster = "patient"', 'cluster = "patient', "this is not TOML", 4),
+]
+
+
+@pytest.mark.parametrize(("what", "old", "new", "message", "line"), BAD, ids=[b[0] for b in BAD])
+def test_errors_name_the_line(tmp_path, what, old, new, message, line):
+    assert old in GOOD
+    with pytest.raises(ProblemFileError) as caught:
+        read_problem(written(tmp_path, GOOD.replace(old, new)))
+    assert message in str(caught.value)
+    assert caught.value.line == line, str(caught.value)
+    assert f"problem.toml, line {line}:" in str(caught.value)
+
+
+def test_graph_errors_name_their_line(tmp_path):
+    for graph, message in [("age => R_cbc", "must have the form"), ("sex -> R_cbc", "'sex', which is neither a group")]:
+        text = GOOD.replace('assumption = "MAR"\ngiven = ["age"]', f'assumption = "MNAR"\ngraph = "{graph}"')
+        with pytest.raises(ProblemFileError, match=message) as caught:
+            read_problem(written(tmp_path, text))
+        assert caught.value.line == 18
+
+
+def test_costs_must_be_whole(tmp_path):
+    text = GOOD.replace("misclassification_cost = 500\n", "") + "[misclassification_cost]\n1 = { 0 = 500 }\n"
+    with pytest.raises(ProblemFileError, match="predicting '1' if '0' is true is missing"):
+        read_problem(written(tmp_path, text))
+
+
+def test_a_file_that_does_not_fit_the_data(tmp_path):
+    said = read_problem(written(tmp_path, GOOD))
+    with pytest.raises(ProblemFileError, match=r"line 11: the data have no column 'hgb'. Did you mean 'hgbb'"):
+        said.records(frame().rename(columns={"hgb": "hgbb"}))
+    with pytest.raises(ProblemFileError, match=r"line 4: .* no column 'patient'"):
+        said.records(frame().drop(columns="patient"))
+    with pytest.raises(ProblemFileError, match=r"does not fit the data: .*at least two classes"):
+        said.records(frame().assign(died=1))
+    gaps = frame()
+    gaps.loc[0, "age"] = np.nan
+    with pytest.raises(ProblemFileError, match=r"line 18: 'given' must name groups that every row has"):
+        said.records(gaps)
+
+
+def test_no_file_says_how_to_get_one(tmp_path):
+    with pytest.raises(ProblemFileError, match="afape init"):
+        read_problem(tmp_path / "none.toml")
+
+
+# Positions: every key that tomllib finds has a line, and it is the right one.
+
+KEYS = st.text(string.ascii_letters + string.digits + "_-", min_size=1, max_size=6)
+ODD = st.text(st.characters(blacklist_categories=["Cs", "Cc"], blacklist_characters='"\\\x7f'), min_size=1, max_size=8)
+SCALARS = st.one_of(
+    st.integers(-99, 99).map(str), st.booleans().map(lambda b: str(b).lower()), ODD.map(lambda t: f'"{t}"')
+)
+
+
+@given(st.dictionaries(KEYS, st.dictionaries(st.one_of(KEYS, ODD), SCALARS, max_size=4), max_size=4), st.integers(0, 3))
+def test_positions_are_those_of_the_keys(tables, gap):
+    lines, expected = [], {}
+    for table, pairs in tables.items():
+        lines += [""] * gap + ["# [a] comment = 1", f"[{table}]"]
+        expected[(table,)] = len(lines)
+        for key, value in pairs.items():
+            lines.append(f'"{key}" = [ {value},  # "x" ]')
+            lines.append(f"  {value} ]")
+            expected[table, key] = len(lines) - 1
+            expected[table, key, 1] = len(lines)
+    text = "\n".join(lines)
+    tomllib.loads(text)
+    found = positions_in(text)
+    assert {path: found[path] for path in expected} == expected
+
+
+def test_positions_in_strings_of_several_lines():
+    text = 'a = \'\'\'\nb = 1\n\'\'\'\nc = """\n\\""" d = 2\n"""\n[[e]]\nf = {g = 1, h = [1,\n2]}\n[[e]]\n'
+    found = positions_in(text)
+    assert found[("a",)] == 1
+    assert found[("c",)] == 4
+    assert ("b",) not in found
+    assert found["e", 0, "f", "h", 1] == 9
+    assert found["e", 1] == 10
+
+
+# Tables.
+
+
+def test_tables_are_what_their_ending_says(tmp_path):
+    table = frame()
+    table.to_csv(tmp_path / "a.csv", index=False)
+    table.to_parquet(tmp_path / "a.parquet")
+    (tmp_path / "b.csv").write_bytes((tmp_path / "a.parquet").read_bytes())
+    (tmp_path / "b.parquet").write_bytes((tmp_path / "a.csv").read_bytes())
+    pd.testing.assert_frame_equal(read_table(tmp_path / "a.csv"), read_table(tmp_path / "a.parquet"))
+    with pytest.raises(TableError, match=r"ends in '\.csv', but is a Parquet file"):
+        read_table(tmp_path / "b.csv")
+    with pytest.raises(TableError, match=r"ends in '\.parquet', but is not a Parquet file"):
+        read_table(tmp_path / "b.parquet")
+    for name, content, message in [
+        ("c.csv", b"", "is empty"),
+        ("d.csv", b"PK\x03\x04rest", "a zip or Excel file"),
+        ("e.csv", b"a,a\n1,2\n", "'a' twice"),
+        ("f.csv", b"a,b\n", "no rows"),
+        ("g.csv", b"a,b\n1,2\n1,2,3,4\n", "cannot be read as a table"),
+        ("h.csv", b"a,b\n\xff,2\n", "UTF-8"),
+        ("i.xlsx", b"PK", "must end in"),
+        ("j.csv", b"a\n1\n", "single column"),
+    ]:
+        (tmp_path / name).write_bytes(content)
+        with pytest.raises(TableError, match=message):
+            read_table(tmp_path / name)
+    with pytest.raises(TableError, match="There is no file"):
+        read_table(tmp_path / "nowhere.csv")
+
+
+def test_blanks_are_said_not_guessed(tmp_path):
+    (tmp_path / "a.csv").write_text("a,b\n1,x\n?,NA\n-9,y\n")
+    plain = read_table(tmp_path / "a.csv")
+    assert plain["a"].tolist() == ["1", "?", "-9"]
+    assert plain["b"].tolist() == ["x", "NA", "y"]
+    said = read_table(tmp_path / "a.csv", ["?", "NA", "-9"])
+    assert said["a"].isna().tolist() == [False, True, True]
+    assert said["b"].isna().tolist() == [False, True, False]
+    (tmp_path / "a.csv").write_text("a;b\n1;x\n2;y\n")
+    assert read_table(tmp_path / "a.csv").columns.tolist() == ["a", "b"]
+
+
+# Drafts.
+
+
+def test_a_draft_can_be_used_as_it_is(tmp_path):
+    rng = np.random.default_rng(0)
+    n = 300
+    table = pd.DataFrame(rng.normal(size=(n, 5)), columns=["age", "cbc hgb", "cbc wbc", "lactate", '$we<ird>"\\'])
+    table.loc[rng.random(n) < 0.3, ["cbc hgb", "cbc wbc"]] = np.nan
+    table.loc[rng.random(n) < 0.5, "lactate"] = np.nan
+    table["sex"] = np.where(rng.random(n) < 0.5, "f", "m")
+    table["town"] = np.where(rng.random(n) < 0.2, "?", np.where(rng.random(n) < 0.5, "A", "B"))
+    table["potassium"] = np.where(rng.random(n) < 0.3, "?", rng.normal(size=n).round(2).astype(str))
+    table["patient_id"] = np.arange(n) // 3
+    table["row"] = np.arange(n)
+    table["note"] = [f"text {i}" for i in range(n)]
+    table["died"] = rng.integers(0, 2, n)
+    text = draft_problem(table)
+    said = read_problem(written(tmp_path, text))
+    assert said.draft
+    assert said.blanks == ("?",)
+    assert said.problem.label == "died"
+    assert said.problem.groups == {
+        "always_recorded": ("age", '$we<ird>"\\', "sex"),
+        "cbc": ("cbc hgb", "cbc wbc"),
+        "lactate": ("lactate",),
+        "town": ("town",),
+        "potassium": ("potassium",),
+    }
+    assert said.missingness == afape.MAR(given=["always_recorded"])
+    assert '# cluster = "patient_id"' in text
+    for name in ("patient_id", "row", "note"):
+        assert f'#   "{name}": ' in text
+    path = tmp_path / "t.csv"
+    table.to_csv(path, index=False)
+    data = said.records(read_table(path, said.blanks))
+    known = table.replace("?", np.nan)[["age", "cbc hgb", "lactate", "town", "potassium"]].notna()
+    assert (data.recorded == known.to_numpy()).all()
+
+
+def test_a_draft_without_a_label_asks_for_one():
+    with pytest.raises(TableError, match="--label"):
+        draft_problem(pd.DataFrame({"a": np.arange(100.0), "b": np.arange(100.0)}))
+    with pytest.raises(TableError, match="Did you mean 'died'"):
+        draft_problem(frame(), label="dide")
+
+
+def test_a_draft_says_where_the_label_looks_like_a_number(tmp_path):
+    table = pd.DataFrame({"age": np.arange(90.0), "score": np.arange(90) % 30, "died": np.arange(90) % 2})
+    assert "EDIT: the label has 30 values, and each is a class" in draft_problem(table, label="score")
+    assert "each is a class" not in draft_problem(table, label="died")
+    assert read_problem(written(tmp_path, draft_problem(table, label="score"))).problem.label == "score"
+
+
+def test_draft_of_a_table_without_anything_always_recorded(tmp_path):
+    table = frame()[["hgb", "lactate", "died"]]
+    table.loc[1, "lactate"] = np.nan
+    assert read_problem(written(tmp_path, draft_problem(table))).missingness == afape.MCAR()
