@@ -26,9 +26,9 @@ from ..files.writing import plain_records
 from ..missingness.assumptions import MAR, MCAR, MNAR
 from ..run.plan import name_of
 from ..run.run import PolicyRun
-from ..support.messages import percent
 from ..support.paths import NO_PATHS, Paths
 from ..support.support import Support
+from ..support.wording import percent
 from ..walk.outcomes import Scored
 from ..walk.tariff import Tariff
 from .calibration import Calibration, calibration_of
@@ -84,7 +84,7 @@ class Evaluation:
 
     ``result["ipw-semi"]["total"]`` is an `Estimate`. ``a["ipw-semi"]["total"] - b["ipw-semi"]["total"]`` is the paired
     difference of two policies evaluated on the same rows. If the policy wants sets that the records do not support, the
-    estimate is a `Bounds`: it has no value, but ``lower`` and ``upper``.
+    estimate is a `Bounds`: it has no ``value``, but ``bound_lower`` and ``bound_upper``.
 
     Attributes
     ----------
@@ -212,7 +212,7 @@ class Evaluation:
         return found
 
     def parts(self, estimator: str | None = None) -> Parts:
-        """Return the parts of the costs: how often each group is acquired, and how often each label is predicted as which.
+        """Return the parts of the costs: how often each group is acquired, and rates of true and predicted labels.
 
         Parameters
         ----------
@@ -224,7 +224,7 @@ class Evaluation:
         found = self.answers[name].parts
         if found is None or self.tariff is None:
             raise NotEstimableError(
-                f"{name!r} has no parts, because the known action values give only costs. Give KnownValues its 'parts'."
+                f"{name!r} has no parts, because the known action values give only costs. Pass 'parts' to KnownValues."
             )
         return Parts(name, found, self.tariff, self.confidence)
 
@@ -274,7 +274,7 @@ class Evaluation:
         return price_plane_of({self.policy: parts}, prices, points, self.confidence)
 
     def auc(self, score: str | None = None, label: Any = None) -> Proportion:
-        """Estimate the area under the ROC curve of the score at which a run stops, from inverse-probability-weighted pairs.
+        """Estimate the area under the ROC curve of the score in the states where runs stop, from weighted pairs.
 
         Parameters
         ----------
@@ -422,7 +422,7 @@ class Evaluation:
 def _note(answer: Answer) -> str:
     if answer.reason:
         return f"not estimable: {answer.reason}"
-    lost = f"{answer.lost} of {answer.replicates} replicates lost a set" if answer.lost else ""
+    lost = f"{answer.lost} of {answer.replicates} replicates have no estimate" if answer.lost else ""
     if answer.unsupported:
         bounds = f"bounds: {percent(answer.unsupported)} of the policy's runs want sets that the records do not support"
         return f"{bounds}; {lost}" if lost else bounds

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
-from typing import Generic, NamedTuple, TypeVar
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Generic, TypeVar
 
 import numpy as np
 from joblib import Parallel, delayed
@@ -12,15 +12,11 @@ from joblib import Parallel, delayed
 from .._arguments import check_flag
 from .._arrays import Floats, Ints, units_of
 from ..data.retrospective import Retrospective
-from ..estimators.amounts import ReplicatedAmounts, Replicates
-from ..estimators.answer import Answer, sample_of
 from ..warnings import InterruptedBootstrapWarning, warn
 
-__all__ = ["NO_THEORY", "Bootstrap", "Drawn", "Replicate", "Values", "run_bootstrap", "with_replicates"]
+__all__ = ["Bootstrap", "Drawn", "run_bootstrap"]
 
 V = TypeVar("V")
-
-NO_THEORY = ("none without bootstrap", "propensity as known")  # error methods that replicates replace
 
 
 @dataclass(frozen=True)
@@ -53,16 +49,6 @@ class Bootstrap:
         return "refitting bootstrap" if self.refit else "frozen bootstrap"
 
 
-class Replicate(NamedTuple):
-    """Values of one estimator in one replicate."""
-
-    costs: Floats  # (E,) columns of the costs; (2 E,) for bounds: columns of the least, then of the largest cost
-    parts: Floats | None = None  # (P,) parts of the costs, if standard errors come from replicates
-
-
-Values = dict[tuple[str, str], Replicate]  # key: estimator, and level of the subgroup ("" for all rows)
-
-
 @dataclass(frozen=True, eq=False)
 class Drawn(Generic[V]):
     """Results of all replicates, in the order of their seeds."""
@@ -80,45 +66,6 @@ class Drawn(Generic[V]):
                 "Intervals use only these replicates.",
                 InterruptedBootstrapWarning,
             )
-
-
-def with_replicates(answers: Mapping[str, Answer], drawn: Drawn[Values], level: str = "") -> dict[str, Answer]:
-    """Add bootstrap replicates to the answers.
-
-    Replicates give the standard error if theory gives none, or if theory ignores the error of learned propensities. Answers
-    by multiple imputation do not change: their standard errors come from the completed tables.
-    """
-    return {
-        name: answer if answer.error_method == "rubin" else _replicated(answer, name, drawn, level)
-        for name, answer in answers.items()
-    }
-
-
-def _replicated(answer: Answer, name: str, drawn: Drawn[Values], level: str) -> Answer:
-    found = [values.get((name, level)) for values in drawn.values]
-    if answer.costs is None:
-        return replace(answer, replicates=len(found))
-    draws, values = f"{drawn.entropy}, {drawn.bootstrap.kind}", answer.costs.amounts.values
-    costs = Replicates(_stacked([None if one is None else one.costs for one in found], len(values)), draws)
-    lost = int((~np.isfinite(costs.values).all(axis=1)).sum())
-    answer = replace(answer, replicates=len(found), lost=lost)
-    assert answer.costs is not None
-    if answer.error_method not in NO_THEORY or len(found) - lost < 2:
-        return replace(answer, costs=replace(answer.costs, amounts=answer.costs.amounts.with_replicates(costs)))
-    amounts = ReplicatedAmounts(values, sample_of(answer.estimates["total"]), costs)
-    parts = [None if one is None else one.parts for one in found]
-    width = next((len(one) for one in parts if one is not None), None)
-    return replace(
-        answer,
-        costs=replace(answer.costs, amounts=amounts),
-        part_replicates=None if width is None else Replicates(_stacked(parts, width), draws),
-        error_method=drawn.bootstrap.kind,
-    )
-
-
-def _stacked(found: list[Floats | None], width: int) -> Floats:
-    """Return the replicates as an array (B, width), with NaN for replicates without an estimate."""
-    return np.array([np.full(width, np.nan) if one is None else one for one in found]).reshape(-1, width)
 
 
 def row_weights(n_rows: int, cluster: Ints | None, seed: np.random.SeedSequence) -> Floats:

@@ -11,12 +11,10 @@ from ..estimators.answer import Answer, Reduction
 from ..estimators.bounds import Bounded
 from ..estimators.catalogue import Choice
 from ..estimators.evidence import Fitted
-from ..propensity.factor import NotLearnableError
 from ..propensity.weights import View
-from .bootstrap import Replicate, Values
 from .plan import Plan
 
-__all__ = ["answers", "populations", "reduced", "replicate"]
+__all__ = ["answers", "populations", "reduced"]
 
 
 def populations(plan: Plan, fitted: Fitted) -> dict[str, Fitted]:
@@ -44,7 +42,10 @@ def reduced(choice: Choice, fitted: Fitted) -> Reduction:
 
 
 def _needs_records(choice: Choice, fitted: Fitted, view: View) -> bool:
-    """True if the method needs records of the wanted groups. Only a mean of known action values does not."""
+    """True if the method needs records of the wanted groups.
+
+    Only a mean of known action values needs none, if there are no groups to adjust for.
+    """
     known = isinstance(fitted.recipe.values, KnownValues)
     return choice.method.weighs or not known or bool(view.adjust.any())
 
@@ -57,29 +58,3 @@ def answers(plan: Plan, choices: list[Choice], fitted: Fitted) -> dict[str, Answ
         unit = "row" if plan.data.cluster is None else "cluster"
         return {c.name: Answer(reason=f"the subgroup has {n_units} {unit}") for c in choices}
     return {choice.name: reduced(choice, fitted).answer() for choice in choices}
-
-
-def replicate(
-    plan: Plan, fitted: Fitted, choices: list[Choice], with_parts: frozenset[str], drawn: np.ndarray
-) -> Values:
-    """Compute all estimates of one bootstrap replicate; empty if the drawn rows are too few to learn from.
-
-    ``drawn`` (n,) is how often each row was drawn. ``with_parts`` names the estimators whose parts are needed too.
-    """
-    assert plan.bootstrap is not None
-    out: Values = {}
-    try:
-        again = fitted.refit(drawn) if plan.bootstrap.refit else fitted.reweight(drawn)
-        for level, population in populations(plan, again).items():
-            if not (population.row_weight > 0).any():  # no row of the subgroup was drawn
-                continue
-            for choice in choices:
-                reduction = reduced(choice, population)
-                answer = reduction.answer()
-                if answer.costs is not None:
-                    parts = reduction.parts() if choice.name in with_parts else None
-                    found = None if parts is None else parts.amounts.values
-                    out[choice.name, level] = Replicate(answer.costs.amounts.values, found)
-    except NotLearnableError:
-        return {}
-    return out

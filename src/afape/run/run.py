@@ -19,10 +19,11 @@ from ..missingness.assumptions import MNAR
 from ..propensity.binding import Propensities, Shared
 from ..support.paths import Paths, paths_of
 from ..support.support import Support, support_of
-from .bootstrap import NO_THEORY, run_bootstrap, with_replicates
+from .bootstrap import run_bootstrap
 from .fit import Views, bind_propensities, choices_of, fit, steps_of, views_of
 from .plan import Plan
-from .reduce import answers, populations, replicate
+from .reduce import answers, populations
+from .replicate import NO_THEORY, replicate, with_replicates
 from .walk import Steps, Walked, walk_policies
 from .warn import (
     gap_of_nothing,
@@ -175,7 +176,10 @@ def _subgroups(
     support: Support,
     stops: dict[str, Evidence],
 ) -> dict[str, SubgroupRun]:
-    """Return the results of the subgroups. Rows and weights are their own; the rest of the support describes all rows."""
+    """Return the results of the subgroups.
+
+    In their support, only the numbers of rows and the weights are their own; the rest describes all rows.
+    """
     if plan.levels is None:
         return {}
     weighing = [c.name for c in choices if c.method.weighs]

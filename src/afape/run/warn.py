@@ -19,9 +19,9 @@ from ..estimators.ipw import inverse_probability
 from ..missingness.assumptions import MNAR
 from ..propensity.binding import Propensities
 from ..support.implications import label_findings, label_suspected
-from ..support.messages import balance_words, dominated_words, normalizer_words
 from ..support.support import WEIGHT_COLUMNS, Support
 from ..support.thresholds import few_rows_dominate
+from ..support.wording import balance_words, dominated_words, normalizer_words
 from ..warnings import (
     AssumptionWarning,
     BalanceWarning,
@@ -150,8 +150,8 @@ def warn_of_doubts(
             warn(normalizer_words(name, answer.normalizer, answer.normalizer_error), NormalizerWarning)
     if fitted.fallbacks:
         warn(
-            f"Action values of {fitted.fallbacks} states and actions had no row with the same set and action to learn from "
-            "in some fold. They come from a model with fewer groups, or from the cost of stopping if there was no row at all. "
+            f"{fitted.fallbacks} action values could not be learned from rows with the same set and action, because "
+            "some fold has none. They come from a model with fewer groups, or else from the cost of stopping. "
             "A few such states do no harm. Compare drl-semi with ipw-semi, which needs no action values. If they differ, use "
             "fewer folds (n_folds=2), merge rare groups, or evaluate a policy that wants fewer groups. The rare sets are in "
             "support.sets.",
@@ -159,8 +159,8 @@ def warn_of_doubts(
         )
     if not propensities.converged:
         warn(
-            "A logistic propensity did not converge, probably because some group is always or never recorded in some rows. "
-            "Check result.support for large weights.",
+            "A logistic propensity did not converge, probably because a group is always (or never) recorded in some "
+            "kind of rows. Check result.support for large weights.",
             PropensityFitWarning,
         )
 

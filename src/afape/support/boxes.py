@@ -185,7 +185,7 @@ def _bin_limits(axis: Axis, low: int, high: int) -> tuple[float, float]:
 
 
 def _low_rate(n: Ints, k: Ints) -> Floats:
-    """Log-likelihood ratio of a box with its own, lower rate than that of the other rows (Kulldorff 1997)."""
+    """Log-likelihood with one rate in a box and another outside (Kulldorff 1997); -inf unless the rate inside is lower."""
     tiny, gained = 1e-12, np.zeros(n.shape)
     rates = []
     for hits, size in ((k, n), (k.max() - k, n.max() - n)):

@@ -70,7 +70,10 @@ def implications(graph: MGraph, about: str | None = None) -> Iterator[Implicatio
 
 
 def _separated(graph: MGraph, node: str, of: str, parents: dict[str, set[str]]) -> Implication | None:
-    """The implication if the parents of the indicator separate it from ``of``, alone or with those of the rows' indicators."""
+    """The implication, if there is one.
+
+    The parents of the indicator must separate it from ``of``, or these and the parents of the indicators of ``rows`` must.
+    """
     group, values = node.removeprefix(_INDICATOR), set(graph.variables)
     given = parents[node] & values
     for _ in range(2):

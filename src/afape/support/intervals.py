@@ -75,7 +75,7 @@ class Axis:
 def longest_intervals(axis: Axis, recorded: Bools, inside: Bools, most: int) -> list[CountedInterval]:
     """For each of 0, 1, ..., ``most`` - 1 recorded rows, the longest interval with this many of them.
 
-    Ends are recorded rows, or infinite. Only rows ``inside`` count. With ties an interval may contain more recorded rows.
+    Ends are recorded rows, or infinite. Only rows ``inside`` count. With ties an interval may contain fewer recorded rows.
     """
     order = axis.sorted(inside)
     x, have = axis.values[order], recorded[order]
@@ -126,8 +126,8 @@ def _tied(x: Floats, place: int, side: Literal["left", "right"]) -> int:
 def rounded_limits(axis: Axis, interval: CountedInterval, recorded: Bools, inside: Bools) -> tuple[float, float]:
     """Limits ``low <= value < high`` of the interval, as round numbers.
 
-    The interval extends to the next recorded rows. The true edge lies before them, by as many rows on average as lie
-    between two recorded rows outside; the limits are moved back by this number of rows.
+    The interval ends at recorded rows, but the true edges lie inside it. The mean distance, counted in rows, is that between
+    two recorded rows outside; the limits are moved inwards by this number.
     """
     order = axis.sorted(inside)
     x, have = axis.values[order], recorded[order]

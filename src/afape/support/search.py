@@ -20,9 +20,8 @@ from .thresholds import SupportThresholds
 __all__ = ["SupportSearch", "find_violations"]
 
 _UNDECIDED = 0.1  # probability that an undecided region must contradict
-_MOST_SETS = (
-    512  # sets searched for regions; of more, the smallest three quarters and the largest quarter of this number
-)
+# Sets searched for regions. Of more sets, the smallest three quarters and the largest quarter of this number are searched.
+_MOST_SETS = 512
 
 
 def find_violations(data: Retrospective, sets: Iterable[Bools], search: RegionSearch) -> SupportMap:

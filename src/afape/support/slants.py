@@ -34,7 +34,10 @@ class StandardColumns:
 
     @staticmethod
     def of(values: Floats, known: Bools) -> StandardColumns:
-        """Median and distance of the quartiles, which outliers do not change; ``known`` are the rows without NaN."""
+        """Return the columns, with median and interquartile range as centre and scale, because outliers do not change these.
+
+        ``known`` are the rows without NaN.
+        """
         p = values.shape[1]
         if p == 0:
             return StandardColumns(values, np.zeros(p), np.ones(p))

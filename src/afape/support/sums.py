@@ -36,7 +36,7 @@ class SetSums:
     amount: Floats  # sum of the amounts
     squares: Floats  # sum of their squares
     rows: Floats  # rows that have the set and want it
-    asked: Floats  # states of which the set is wanted but not recorded, and its propensity was computed
+    asked: Floats  # edges to the set where it is not recorded and its propensity was computed
     small: Floats  # how many of these propensities are below the threshold
     top: Floats  # (u, 10) largest amounts
 

@@ -17,11 +17,11 @@ from ..propensity.unsupported import SupportMap
 from ..propensity.weights import View
 from ..walk.table import WalkTable
 from .balance import balance_table
-from .messages import advice_on, findings_on, heavy_words, thin_words, undecided_words
 from .search import SupportSearch
 from .sums import SetSums, WalkSums, sums_over_walk
 from .tables import group_table, heaviest_table, pair_table, set_table, undecided_table, view_table, violation_table
 from .thresholds import SupportThresholds, few_rows_dominate
+from .wording import advice_on, findings_on, heavy_words, thin_words, undecided_words
 
 __all__ = ["WEIGHT_COLUMNS", "Support", "support_of"]
 
@@ -122,7 +122,7 @@ class Support:
 
     @property
     def words(self) -> tuple[str, ...]:
-        """Summary in a few lines: findings begin with an exclamation mark, advice with a bracket."""
+        """Summary in a few lines: findings begin with "!", advice with ">"."""
         walk = "exact walk" if self.sampled == 0 else f"{self.sampled} of {self.n_rows} rows sampled"
         head = f"Support: {len(self.sets)} sets wanted, {100 * self.unsupported:.2g} % of runs unsupported, {walk}"
         return (head, *(f"! {text}" for text in (*self.warnings, *self.heavy)), *(f"> {text}" for text in self.advice))

@@ -36,9 +36,8 @@ _SET_COLUMNS = [
 def set_table(data: Retrospective, sums: WalkSums, adjust: Bools) -> tuple[pd.DataFrame, SetSums]:
     """One line per set, the most wanted first, and the sums of the sets in this order."""
     problem, found = data.problem, sums.sets
-    first = (
-        0 if not problem.free.any() or data.always_recorded[problem.free].all() else 1
-    )  # depth of the first decision
+    # Depth of the first decision.
+    first = 0 if not problem.free.any() or data.always_recorded[problem.free].all() else 1
     rows = count_supersets(data.recorded, found.sets | adjust)
     size = (found.sets & ~problem.free).sum(axis=1)
     # The weights before the decision that leads to a set have a mean near 1; dividing by it gives a probability.

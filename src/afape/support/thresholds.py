@@ -34,7 +34,7 @@ class SupportThresholds:
         Warn if the propensity of a set is below ``propensity`` in more than this share of the rows that want the set and
         do not have it.
     wanted : float
-        The last four apply only to sets that at least this share of the policy's runs want.
+        ``rows``, ``weight``, ``effective_rows`` and ``small`` apply only to sets that at least this share of the runs wants.
     ten_heaviest : float
         Warn if the ten heaviest rows have more than this share of the variance of an estimate, or of the squared
         weights, and if the effective sample size is below half of the number of rows.

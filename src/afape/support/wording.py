@@ -170,7 +170,7 @@ def normalizer_words(name: str, mean: float, error: float) -> str:
     if abs(mean - 1) <= 3 * error:
         return text + (
             "The standard error is so large that chance may explain this: a few rows with large weights dominate, and "
-            "the estimate is as uncertain. See result.support."
+            "the estimate is as uncertain as this mean. See result.support."
         )
     return text + (
         "Chance does not explain this: either the policy wants sets that are hardly ever recorded, or the propensity model "
@@ -232,7 +232,7 @@ def _never_together(data: Retrospective, violations: Sequence[Violation], column
             listed = " and ".join(repr(data.problem.group_names[g]) for g in groups)
             out.append(
                 f"{listed} are recorded, but never all of them in one row{f' with {place}' if place else ''}. Let the policy "
-                "choose among them; or merge them into one group if they are names of the same test."
+                "choose among them; or merge them into one group if they are the same test under different names."
             )
     return out[:_NAMED]
 
