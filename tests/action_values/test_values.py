@@ -234,7 +234,9 @@ def test_a_fold_without_any_row_to_learn_from_is_told(parts):
     data = afape.Retrospective(frame, afape.Problem({"a": ["a"], "b": ["b"]}, {"b": 1.0}, "y", 1.0))
 
     for preset in ("quadratic", "boosting"):
-        with pytest.warns(afape.warnings.ValueFallbackWarning, match="had no row with the same set and action"):
+        with pytest.warns(
+            afape.warnings.ValueFallbackWarning, match="could not be learned from rows with the same set and action"
+        ):
             result = afape.evaluate(
                 data,
                 afape.AcquireAll(),

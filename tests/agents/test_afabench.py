@@ -135,7 +135,7 @@ def test_selections_can_be_mapped_to_groups():
     [
         (
             lambda n: torch.full((n, 1), 4),
-            "0 to stop or 1 to 3 for a selection, but returned 4, a group outside the problem",
+            "0 to stop or 1 to 3 for a selection, but returned 4, which is outside this range",
         ),
         (lambda n: torch.full((n, 1), -1), "but returned -1"),
         (

@@ -154,10 +154,10 @@ def test_syntax_errors_have_a_place(text, line, column, message):
 @pytest.mark.parametrize(
     ("text", "line", "column", "message"),
     [
-        ("stop if age > 1\nlactat", 2, 1, "'lactat' is no group. Did you mean 'lactate'?"),
-        ("lactate if aeg > 3", 1, 12, "'aeg' is no column. Did you mean 'age'?"),
-        ("zzz", 1, 1, r"'zzz' is no group. Known: \['history', "),
-        ("lactate if sex = femal", 1, 18, "'femal' is no level of 'sex'. Did you mean 'female'?"),
+        ("stop if age > 1\nlactat", 2, 1, "'lactat' is not a group. Did you mean 'lactate'?"),
+        ("lactate if aeg > 3", 1, 12, "'aeg' is not a column. Did you mean 'age'?"),
+        ("zzz", 1, 1, r"'zzz' is not a group. Known: \['history', "),
+        ("lactate if sex = femal", 1, 18, "'femal' is not a level of 'sex'. Did you mean 'female'?"),
         ("lactate if sex > female", 1, 12, "column 'sex' holds categories"),
         ("lactate if age = old", 1, 18, "column 'age' holds numbers and cannot be compared with 'old'"),
     ],

@@ -42,11 +42,11 @@ NONSENSE = [
             ),
             ("negative", every_row(0.0, -0.5, 0.5, 1.0), "probabilities that are not negative"),
             ("sum", every_row(0.0, 0.5, 0.0, 0.4), "probabilities that sum to 1"),
-            ("free group", every_row(0.5, 0.5, 0.0, 0.0), "no probability on a group that is already acquired"),
+            ("free group", every_row(0.5, 0.5, 0.0, 0.0), "probability 0 for every acquired group"),
             (
                 "group again",
                 every_row(0.0, 1.0, 0.0, 0.0),
-                "no probability on a group that is already acquired, .* row 1:",
+                "probability 0 for every acquired group, .* row 1:",
             ),
         )
     ),

@@ -37,7 +37,7 @@ def test_unknown_names_list_the_known_ones():
         ('given = ["age"]', '', "must have 'given', .* or 'graph', but not both"),
         ('given = ["age"]', 'given = ["ages"]', "'given' must name groups of the problem .* but 'ages' is not one"),
         ('groups = ["cbc", "lactate"]', 'groups = ["cbc", "x"]', "'blocks' must name groups"),
-        ('scales = { age = "standard" }', 'scales = { age = "log" }', "'scales' must give columns of 'weights'"),
+        ('scales = { age = "standard" }', 'scales = { age = "log" }', "'scales' must map columns of 'weights'"),
         ('weights = { age = 1.0 }', 'weights = { age = "much" }', "'weights' must be a number"),
         ('together = false', 'together = 0', "'together' must be true or false"),
         ('rows = [120, 240]', 'rows = []', "'rows' must list whole numbers"),

@@ -124,7 +124,7 @@ def test_a_folder_of_another_experiment_is_refused(done):
     settings = Settings()
     with pytest.raises(OtherExperimentError, match="experiment 'own' and not 'other'"):
         run_experiment(replace(description, name="other"), folder, settings)
-    with pytest.raises(OtherExperimentError, match="seed 0 and not 5"):
+    with pytest.raises(OtherExperimentError, match="seed 0 instead of 5"):
         run_experiment(description, folder, replace(settings, seed=5))
     with pytest.raises(OtherExperimentError, match="quick False and not True"):
         run_experiment(read_description(file, quick=True), folder, settings)

@@ -64,7 +64,7 @@ def test_a_newcomer_gets_a_report(folder):
     page = (folder / "out.html").read_text()
     for words in (
         "placeholders from `afape init`",
-        "No classifier was given",
+        "The classifier was trained here",
         "worst first",
         "afape compare cells.csv",
     ):

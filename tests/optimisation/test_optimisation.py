@@ -172,7 +172,7 @@ NONE = afape.AcquireNone()
             TypeError,
             "'family' must be a mapping or list of policies, or a function with 'parameters', but is func",
         ),
-        ([NONE], {"parameters": [1]}, TypeError, "'family' must be callable where 'parameters' are given, but is list"),
+        ([NONE], {"parameters": [1]}, TypeError, "'family' must be callable if 'parameters' are given, but is list"),
         (closer, {"parameters": "12"}, TypeError, "'parameters' must be a list .*, but is '12'"),
         (closer, {"parameters": [1, 1]}, ValueError, r"'parameters' must be different, but are \[1, 1\]"),
         ({"x": 3}, {}, TypeError, "'family' must hold policies, or functions .*, but 'x' is int"),

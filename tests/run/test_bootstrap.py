@@ -115,7 +115,7 @@ def test_replicates_that_lose_a_set_are_counted():
     lost = result.answers["cc"].lost
     assert 0 < lost < 30
     assert result.answers["ipw-semi"].lost == lost
-    assert f"{lost} of 60 replicates lost a set" in set(result.table["note"])
+    assert f"{lost} of 60 replicates have no estimate" in set(result.table["note"])
     assert np.isfinite(result["cc"]["total"].bootstrap_std_error)
 
 

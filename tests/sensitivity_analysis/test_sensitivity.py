@@ -441,7 +441,7 @@ def test_policies_without_support_have_no_bounds():
     frame = pd.DataFrame({"b": b, "c": np.where(np.isnan(b), 1.0, np.nan), "y": np.arange(60) % 2})
     data = afape.Retrospective(frame, afape.Problem({g: [g] for g in "bc"}, {"b": 1.0, "c": 1.0}, "y", 1.0))
     policies = {"b": afape.FixedOrder(["b"]), "all": afape.AcquireAll()}
-    with pytest.warns(afape.warnings.SupportWarning, match="'all' want a set of groups that is not recorded"):
+    with pytest.warns(afape.warnings.SupportWarning, match="'all' want a set of groups that no similar row records"):
         result = afape.sensitivity(data, policies, Zero(), missingness=afape.MCAR(), lambdas=[1, 2], bootstrap=3)
     table = result.table.set_index("policy")
     assert table.loc["all", ["bound_lower", "bound_upper", "lower", "upper"]].isna().all(axis=None)

@@ -235,7 +235,7 @@ def result():
 @pytest.mark.parametrize(
     ("prices", "words"),
     [
-        ({"b": 1.0, "c": 1.0, "mri": 9.0}, "'mri' is none"),
+        ({"b": 1.0, "c": 1.0, "mri": 9.0}, "'mri' is not one"),
         ({"b": 1.0, "c": 1.0, "a": 1.0}, "'a' is free"),
         ({"b": 1.0}, r"leaves out \['c'\]"),
         ({"b": 1.0, "c": -1.0}, "not negative"),

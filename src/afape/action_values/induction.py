@@ -277,10 +277,8 @@ class InducedValues:
             unknown = self.table.predicted[states] < 0
         else:
             out = np.zeros((len(states), len(take)))
-            used, place = (
-                self._at_stop[take],
-                np.cumsum(self._at_stop) - 1,
-            )  # stop models have only the columns of stops
+            # Stop models have only the columns of stops.
+            used, place = self._at_stop[take], np.cumsum(self._at_stop) - 1
             actions = self._actions(None, len(states))
             found = self._ask(self._stop_models, k, states, actions, place[take[used]])
             out[:, used] = found

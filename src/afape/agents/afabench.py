@@ -140,8 +140,8 @@ class BenchPolicy:
         if outside.any():
             raise ValueError(
                 f"The method {self._name} must return 0 to stop or 1 to {len(groups)} for a selection, but returned "
-                f"{int(selection[outside][0])}, a group outside the problem. Pass 'selections' to define the group of each "
-                "selection."
+                f"{int(selection[outside][0])}, which is outside this range. Pass 'selections' to define the group of "
+                "each selection."
             )
         action = np.append(n_groups, groups)[selection]
         again = (selection > 0) & np.take_along_axis(np.pad(acquired, ((0, 0), (0, 1))), action[:, None], axis=1)[:, 0]

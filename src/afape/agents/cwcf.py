@@ -40,7 +40,7 @@ class CwCF(ClassifyingAgent):
     Notes
     -----
     Two features of the paper are omitted. Returns over several steps (Retrace) are not needed, because episodes are short
-    and every transition is in the replay. The action that calls another classifier is what `DQN` does.
+    and every transition goes into the replay. The action that calls another classifier is what `DQN` does.
 
     References
     ----------

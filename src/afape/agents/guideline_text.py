@@ -63,7 +63,7 @@ class Token(NamedTuple):
         """Return an error that suggests the most similar known name."""
         near = get_close_matches(self.text, known, 1, 0.5)
         hint = f"Did you mean {near[0]!r}? " if near else ""
-        return self.error(f"{self.text!r} is no {kind}. {hint}Known: {list(known)}.")
+        return self.error(f"{self.text!r} is not a {kind}. {hint}Known: {list(known)}.")
 
     def is_word(self, *words: str) -> bool:
         """Return True if this is one of these keywords."""

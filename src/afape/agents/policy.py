@@ -19,7 +19,7 @@ _SUM_TOLERANCE = 1e-6
 class Policy(Protocol):
     """An agent: it chooses the next group to acquire, or stops.
 
-    A policy may also have a method ``bind(problem)``. It is called once before the first question and returns a policy
+    A policy may also have a method ``bind(problem)``. It is called once, before ``probabilities``, and returns a policy
     that knows the groups and prices of this problem. Most built-in policies need it.
     """
 
@@ -67,8 +67,8 @@ def check_policy(policy: Any, argument: str = "policy") -> Policy:
 def not_bound(policy: Any) -> RuntimeError:
     """Error of a policy that is asked for probabilities before ``bind``."""
     return RuntimeError(
-        f"This {type(policy).__name__} is not bound to a problem yet. afape.evaluate binds it; to ask it yourself, call "
-        "policy.bind(problem).probabilities(values, acquired)."
+        f"This {type(policy).__name__} is not bound to a problem yet. afape.evaluate binds it; to call it yourself, "
+        "use policy.bind(problem).probabilities(values, acquired)."
     )
 
 
@@ -105,7 +105,7 @@ def _raise_broken_rule(policy: Policy, p: Floats, total: Floats, on_acquired: Bo
     rules = [
         (~every(np.isfinite(p)), "finite probabilities"),
         (any_of(p < 0), "probabilities that are not negative"),
-        (on_acquired, "no probability on a group that is already acquired"),
+        (on_acquired, "probability 0 for every acquired group"),
         (~(abs(total - 1) <= _SUM_TOLERANCE), f"probabilities that sum to 1 within {_SUM_TOLERANCE:g}"),
     ]
     for bad, rule in rules:

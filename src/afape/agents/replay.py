@@ -69,7 +69,7 @@ class Records:
         if len(starts) == 0:
             raise ValueError(
                 "'data' must have rows with every free group recorded, because episodes start from these groups, but has "
-                "none. Give the group that is missing a price, or leave it out of the problem."
+                "none. Set a price for the group with gaps, or leave it out of the problem."
             )
         acquirable = np.asarray(~free & data.recorded[starts].any(axis=0))
         shares = np.bincount(data.labels, minlength=len(data.classes)) / len(data)

@@ -259,8 +259,8 @@ def _block(section: Section) -> BlockOdds:
     for column, scale in scales.items():
         if scale not in _SCALES or column not in weights:
             raise DescriptionError(
-                f"{section}: 'scales' must give columns of 'weights' {list(weights)} one of {list(_SCALES)}, but has "
-                f"{column} = {scale!r}."
+                f"{section}: 'scales' must map columns of 'weights', {list(weights)}, to one of {list(_SCALES)}, but "
+                f"has {column} = {scale!r}."
             )
     intercept, together = section.number("intercept", default=0.0), section.flag("together", default=False)
     found = BlockOdds(section.texts("groups"), intercept, weights, scales, together)

@@ -40,7 +40,7 @@ def refuse_other(folder: Path, description: Description, seed: int) -> dict[str,
                 f"{file} is damaged ({error}). Choose another folder, or delete this one."
             ) from error
         if differing := [key for key in own if found.get(key) != own[key]]:
-            differences = ", ".join(f"{key} {found.get(key)!r} and not {own[key]!r}" for key in differing)
+            differences = ", ".join(f"{key} {found.get(key)!r} instead of {own[key]!r}" for key in differing)
             raise OtherExperimentError(
                 f"{folder} holds results of another experiment: {differences}. Choose another folder, or delete this one."
             )

@@ -46,8 +46,8 @@ class SyntheticProblem:
 def synthetic_mar(n_rows: int = 150_000, random_state: int = 1) -> SyntheticProblem:
     """Draw the synthetic MAR problem (von Kleist et al. 2023, appendix "Synthetic Dataset").
 
-    Four informative features; the label is 1 where they sum to more than 0 and 1 with probability 0.3
-    elsewhere. Group x0 = [X0] is free, x1 = [X1] and x2 = [X2, X3] cost 1 each. A wrong label costs 14.
+    Four informative features; the label is 1 if their sum exceeds 0, and otherwise 1 with
+    probability 0.3. Group x0 = [X0] is free, x1 = [X1] and x2 = [X2, X3] cost 1 each. A wrong label costs 14.
     """
     mechanism = LogisticMechanism(intercepts={"x1": -0.3, "x2": -0.1}, weights={"x1": {"X0": 0.5}, "x2": {"X0": 0.6}})
     return SyntheticProblem("synthetic-mar", _synthetic(n_rows, random_state), mechanism, MAR(given=["x0"]))

@@ -27,7 +27,8 @@ def check(
 ) -> None:
     """Show what is missing, test what the assumption implies, and check the support of policies.
 
-    Exit codes: 0 if nothing was found against an evaluation, 1 if something was, 2 for bad input.
+    Exit codes: 0 if no problem was found; 1 if the records contradict the assumption, or support a policy poorly or
+    not at all; 2 for bad input.
 
     Example: afape check records.csv --problem records.toml --policy fixed:cbc,lactate
     """

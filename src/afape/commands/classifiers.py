@@ -73,7 +73,7 @@ def classifier_for(
         return existing_classifier(kind, data, allow_pickle), data, f"Classifier, as given: {kind}."
     train, rest = data.split([share, 1 - share], random_state=seed)
     note = (
-        f"No classifier was given, so one was trained ({TRAINED[kind]} on mean-imputed values) on {len(train):,} random rows "
+        f"The classifier was trained here ({TRAINED[kind]} on mean-imputed values), on {len(train):,} random rows "
         f"({100 * share:g} % of the data). The costs below are estimated on the other {len(rest):,} rows."
     )
     return untrained(kind, seed).fit(train), rest, note

@@ -39,7 +39,10 @@ ClassifierSpec = Annotated[
 TrainShare = Annotated[
     float,
     typer.Option(
-        "--train-share", min=0.05, max=0.95, help="Share of the rows that train the classifier, unless one is given."
+        "--train-share",
+        min=0.05,
+        max=0.95,
+        help="Share of the rows that train the classifier; not used with a trained --classifier.",
     ),
 ]
 Estimators = Annotated[

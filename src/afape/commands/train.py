@@ -43,8 +43,8 @@ def train(
 ) -> None:
     """Train an agent on some of the rows, and keep the other rows to evaluate it on.
 
-    Writes three files: the agent, its classifier (unless one is given), and the rows that neither was trained on. 30 % of the
-    rows train the classifier, 30 % train the agent, 40 % are kept.
+    Writes three files: the agent, its classifier (unless you pass a trained one), and the rows kept for evaluation.
+    30 % of the rows train the classifier, 30 % train the agent, 40 % are kept.
 
     Example: afape train tree records.csv --problem records.toml
     """
@@ -77,7 +77,7 @@ def train(
     files = {"agent": str(path), "classifier": str(classifier_path), "rest": str(rest)}
     kind = type(trained).__name__
     screen.say(f"Trained {kind} on {len(for_agent):,} rows: {path}")
-    screen.say(f"Classifier: {classifier_path}. Rows that neither was trained on ({len(kept):,}): {rest}")
+    screen.say(f"Classifier: {classifier_path}. Rows kept for evaluation ({len(kept):,}): {rest}")
     words = f"--problem {problem} --policy {path} --classifier {classifier_path} --report {path.stem}.html"
     screen.say(f"Next: afape evaluate {rest} {words}")
     screen.json({"command": "train", "agent": kind, "files": files, "rows": len(for_agent), "rest": len(kept)})

@@ -123,8 +123,8 @@ class Problem:
         if cost.shape != (n_classes, n_classes):
             raise ValueError(
                 f"'misclassification_cost' must have one row and one column per class, ({n_classes}, "
-                f"{n_classes}) here, but has shape {cost.shape}. If a class is absent from this data, list all "
-                "of them in 'classes' of the Problem."
+                f"{n_classes}) here, but has shape {cost.shape}. If these data lack a class, list all classes "
+                "in 'classes' of the Problem."
             )
         if self.cost_labels is None or classes is None:
             return cost
@@ -180,7 +180,7 @@ def _checked_costs(costs: Mapping[str, float], groups: Mapping[str, Sequence[str
         if not number or not np.isfinite(float(price)) or price < 0:
             raise ValueError(
                 f"'costs' must be finite and not negative, but the price of {name!r} is {price!r}. "
-                "Leave a free group out."
+                "A free group needs no price."
             )
     return {name: float(price) for name, price in costs.items()}
 

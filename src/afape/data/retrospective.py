@@ -276,7 +276,7 @@ def _as_table(frame: Any, problem: Problem, cluster: str | None) -> nw.DataFrame
         namer = "'cluster'" if absent[0] == cluster else "the problem"
         raise ValueError(
             f"'frame' has no column {absent[0]!r}, which {namer} names"
-            f"{' as label' if absent[0] == problem.label else ''} ({len(absent)} absent in all). "
+            f"{' as label' if absent[0] == problem.label else ''} ({len(absent)} columns are missing in total). "
             f"Its columns are {table.columns[:20]}."
         )
     if len(table) == 0:

@@ -50,7 +50,7 @@ def load_heloc(
     codes : {"keep", "missing", "all-missing"}
         In the table, -7 means that a condition is not met (no delinquency, no inquiry: the event never happened), -8 that
         there is no usable trade or inquiry, and -9 that there is no record. "keep" keeps all three as numbers. They are
-        below all regular values, so trees can distinguish them, and every row is complete, as experiments need that hide
+        below all regular values, so trees can distinguish them, and every row is complete, for experiments that hide
         values themselves. "missing" makes -8 and -9 blank and keeps -7, which is information. "all-missing" makes all three
         blank.
     empty_rows : {"drop", "keep"}

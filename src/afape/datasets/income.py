@@ -44,7 +44,7 @@ def load_income(path: str | os.PathLike[str] | None = None, *, unknown: str = "l
         32,561 of its 48,842 rows are the training file).
     unknown : {"level", "missing", "drop"}
         The table has "?" in ``workclass`` (1,836 rows), ``occupation`` (1,843) and ``native-country`` (583). "level" makes it
-        the additional level "not stated", so every row is complete, as experiments need that hide values themselves.
+        the additional level "not stated", so every row is complete, for experiments that hide values themselves.
         "missing" makes it blank. "drop" drops the 2,399 rows that have one.
 
     Returns

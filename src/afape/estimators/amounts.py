@@ -239,7 +239,10 @@ class ReplicatedAmounts:
 
 
 def joined(least: Amounts, largest: Amounts) -> Amounts:
-    """Concatenate the amounts of both bounds, (2 P). They are kept apart because penalties and shares may differ."""
+    """Concatenate the amounts of both bounds, (2 P).
+
+    Each bound has its own columns, because its ridge penalties and mixture shares may differ from those of the other.
+    """
     values = np.concatenate([least.values, largest.values])
     if isinstance(least, InfluenceAmounts) and isinstance(largest, InfluenceAmounts):
         return InfluenceAmounts(values, np.column_stack([least.influence, largest.influence]), least.sample)

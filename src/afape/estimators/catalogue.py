@@ -37,7 +37,7 @@ class Method:
     biased : bool
         True if it is known to be biased whenever values are missing.
     rank : int or None
-        Rank among the methods that compare policies, 1 is preferred; None if it never compares policies.
+        Rank when a method is chosen to compare policies, 1 is preferred; None if it is never chosen.
     reduce : callable
         ``reduce(evidence)`` returns a `Reduction`.
     practice, does, right_under : str
@@ -62,7 +62,7 @@ class Method:
 
     @property
     def uses_propensity(self) -> bool:
-        """True if it weights rows by any propensity, be it only that of the groups to adjust for."""
+        """True if it weights rows by a propensity, even if only by that of the groups to adjust for."""
         return bool(self.needs & {"propensity", "root"})
 
     @property

@@ -36,7 +36,7 @@ def paired_differences(
     errors[errors <= rounding] = 0.0  # costs that are known exactly, up to rounding
     certain = errors == 0
     scale, freedom = np.where(certain, 1.0, errors), np.array([d.degrees_of_freedom for d in paired])
-    # Distribution of the smallest p-value if no policy differs. Its quantile is the level of every pair's t interval.
+    # Simulate the smallest p-value when no policies differ. Its quantile replaces alpha in the t interval of every pair.
     drawn = draws(covariance)
     studentised = np.where(certain, 0.0, np.abs(drawn[:, a] - drawn[:, b]) / scale)
     smallest = 2 * ndtr(-studentised.max(axis=1))

@@ -40,8 +40,8 @@ class DoublyRobust:
        \sum_S r_S \Big\{ w_S V_S + \pi(stop|S) \, w_S (C_S - Q_{S,stop})
        + \sum_{a \text{ recorded}} \pi(a|S) \, w_{S+a} (c_a - Q_{S,a}) \Big\}
 
-    Normalised: terms of a decision are divided by the mean weight after it, V by the mean weight before it. V of a state
-    includes the cost of runs that end there because the next set is unsupported, so these runs need no correction.
+    If normalised, V is divided by the mean weight before the decision, and the corrections by the mean weight after it. V of
+    a state includes the cost of runs that end there because the next set is unsupported, so these runs need no correction.
 
     Parameters
     ----------
@@ -67,7 +67,7 @@ class DoublyRobust:
                 yield Lines(learned, (expected, correction._replace(flow=-correction.flow)))
         for edges in _pieces(len(table.edge_state)):
             state, child = table.edge_state[edges], table.edge_child[edges]
-            # c_a - Q_{S,a}: the price cancels, which leaves minus the value to go after the edge.
+            # In c_a - Q_{S,a} the price cancels. What remains is minus the expected cost after the edge.
             arrived = np.flatnonzero(child >= 0)
             wanted = Booking(flows.decided[state] * table.edge_probability[edges], state, depth[state])
             corrected = Booking(-table.edge_flow[edges[arrived]], child[arrived], depth[child[arrived]], line=arrived)

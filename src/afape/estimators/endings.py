@@ -24,8 +24,9 @@ class Endings(NamedTuple):
 
     .. math:: m = \frac1n \sum_i \sum_{S\ supported} r_S w_S \sum_{a:\ S + a\ unsupported} \pi(a \mid S)
 
-    over all edges, recorded or not, each bound is the estimate of a policy that stops in S. It has the formula and the
-    influence values of any other estimate. If normalised, it is divided by the normaliser plus m.
+    where the inner sum is over all edges, recorded or not, each bound is the estimate of a policy that stops in S. It has
+    the formula and the influence values of any other estimate. If normalised, the mean final weight by which it is divided
+    includes m.
     """
 
     flow: Floats  # (s,) r_S times the sum of pi(a | S) over a with S + a unsupported

@@ -47,10 +47,7 @@ class Estimate:
     confidence: float = 0.95
     replicates: Floats | None = None
     draws: str = ""  # identity of the bootstrap draws; only replicates of the same draws are paired
-    limits: tuple[float, float] = (
-        -float("inf"),
-        float("inf"),
-    )  # least and largest possible cost; intervals stay within
+    limits: tuple[float, float] = (-float("inf"), float("inf"))  # possible costs; intervals stay within
 
     @property
     def std_error(self) -> float:
@@ -65,8 +62,8 @@ class Estimate:
 
         If a few weights are large, the standard error is as uncertain as that of a sample of this size. Satterthwaite's
         degrees of freedom, which match the variance of the squared error, are about twice as many for heavy tails and three
-        times as many for normal values. But estimate and standard error are correlated, and only intervals with fewer degrees
-        of freedom cover (``python -m studies mnar``). Infinite if there are no influence values.
+        times as many for normal values. But estimate and standard error are correlated, so intervals need the smaller number
+        above to reach their nominal coverage (``python -m studies mnar``). Infinite if there are no influence values.
         """
         if self.influence is None or not self.influence.any():
             return float("inf")
@@ -193,7 +190,7 @@ class Bounds(Estimate):
 
     @staticmethod
     def between(least: Estimate, largest: Estimate, unsupported: float) -> Bounds:
-        """Return bounds from estimates of both."""
+        """Return bounds from the estimates of the lower and of the upper bound."""
         return Bounds(
             float("nan"),
             None,
@@ -270,9 +267,8 @@ def _either(a: Estimate, b: Estimate) -> float:
 
 
 def _half_width(estimate: Estimate, kind: str) -> float:
-    unlimited = replace(
-        estimate, limits=(-np.inf, np.inf)
-    )  # an interval that is cut at a limit does not give the standard error
+    # An interval that is cut at a limit does not give the standard error.
+    unlimited = replace(estimate, limits=(-np.inf, np.inf))
     low, high = unlimited.interval(0.95, kind)
     return (high - low) / 2 / NormalDist().inv_cdf(0.975)
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
@@ -100,7 +101,8 @@ class Fitted:
     table : WalkTable or None
         All rows that have action values, in one table.
     values : dict
-        Action values of ``table``, without unsupported sets or with runs into them at their least or largest cost.
+        Action values of ``table``. The key is (None, None) if no run ends early, else the view and True or False: runs into
+        unsupported sets then have their largest or least cost.
     with_parts : bool
         True if action values of the parts are learned in every view.
     """
@@ -135,6 +137,15 @@ class Fitted:
                 values[None, None] = fitted.evidence(key, True).learn_values()
         return replace(fitted, values=values)
 
+    @cached_property
+    def part_values(self) -> Mapping[_Ending, ActionValues]:
+        """Action values of the parts. Those that were not learned with the costs are learned when first asked for."""
+        found: dict[_Ending, ActionValues] = {}
+        for (key, largest), values in self.values.items():
+            evidence = self.evidence(self.valued[0] if key is None else key, True, largest)
+            found[key, largest] = evidence.learn_parts() if values.parts is None else values.parts
+        return found
+
     @property
     def fallbacks(self) -> int:
         """Number of action values for which no row of the other folds had the same set and action."""
@@ -164,7 +175,7 @@ class Fitted:
         return used if self.drawn is None else self.drawn * used
 
     def _valued_table(self) -> WalkTable:
-        """Return the rows that have all given groups recorded, and the rows that have only bounds."""
+        """Return the table of the rows that have all given groups recorded, and of the rows that start in an unsupported set."""
         usable, table = self.conditioning.usable(self.data), self.tables.whole()
         if usable is None:
             return table
@@ -252,11 +263,9 @@ class Evidence:
         return PartColumns.of(self.data, len(self.recipe.tariff.own), self.largest is not None)
 
     def action_values(self, columns: Columns) -> ActionValues:
-        """Return action values in the columns of costs or parts. Those of parts are learned now if they were not before."""
-        found = self.fitted.values[(None, None) if self.largest is None else (self.key, self.largest)]
-        if isinstance(columns, CostColumns):
-            return found.costs
-        return self._learned_parts() if found.parts is None else found.parts
+        """Return action values in the columns of costs or parts."""
+        ending = (None, None) if self.largest is None else (self.key, self.largest)
+        return self.fitted.values[ending].costs if isinstance(columns, CostColumns) else self.fitted.part_values[ending]
 
     def learn_values(self) -> ValueSet:
         """Learn action values of the costs, and of their parts if EFF needs them."""
@@ -271,7 +280,7 @@ class Evidence:
             induced = self._induced(recipe.values, (self.cost_columns, parts))
             return ValueSet(induced.within(0), induced.within(1), induced.fallbacks)
         induced = self._induced(recipe.values, (self.cost_columns,))
-        return ValueSet(induced.within(0), self._learned_parts(), induced.fallbacks)
+        return ValueSet(induced.within(0), self.learn_parts(), induced.fallbacks)
 
     def _known_costs(self) -> ActionValues:
         """Return known values of both costs, and of outcomes of the user if the values of the parts are known."""
@@ -281,7 +290,8 @@ class Evidence:
             return costs
         return costs.extended(self._known(parts), parts.priced(tariff, bool(self.largest))[:, 2:])
 
-    def _learned_parts(self) -> ActionValues:
+    def learn_parts(self) -> ActionValues:
+        """Learn action values of the parts alone."""
         columns = self.part_columns
         assert columns is not None
         if isinstance(self.recipe.values, KnownValues):

@@ -1,4 +1,4 @@
-"""The score at which a run stops: its area under the ROC curve and its calibration, from weighted stops."""
+"""Scores in the states where runs stop: area under the ROC curve and calibration, from weighted stops."""
 
 from __future__ import annotations
 
@@ -74,7 +74,7 @@ class FinalScores:
         if self._sums.reason:
             return self._sums.reason
         positive = self._stops.positive
-        return "" if positive.any() and not positive.all() else "all cases that count are of one class"
+        return "" if positive.any() and not positive.all() else "all stops with a positive weight belong to one class"
 
     @cached_property
     def _stops(self) -> _WeightedStops:

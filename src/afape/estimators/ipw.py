@@ -44,7 +44,7 @@ class InverseProbability:
     acquisition_weight: str = "before"
 
     def lines(self, table: WalkTable, flows: Flows, columns: Columns) -> Iterator[Lines]:
-        """Yield decisions with the weight and normaliser of their prices, and stops with the final ones."""
+        """Yield prices with the weight and normaliser before or after the decision, and stops with the final normaliser."""
         states, depth = np.arange(len(table.row)), table.depth
         final = np.full(len(states), FINAL)
         if self.acquisition_weight == "before":
@@ -57,9 +57,8 @@ class InverseProbability:
         for left, stop, at, flow in (*flows.lost(columns), *flows.whole(columns)):
             yield Lines(left, (Booking(flow, at, depth[at]),))
             yield Lines(stop, (Booking(flow, at, final[at]),))
-        if (
-            flows.ends is not None and self.acquisition_weight == "after"
-        ):  # the group that leads into an unsupported set
+        if flows.ends is not None and self.acquisition_weight == "after":
+            # The price of the group that leads into an unsupported set.
             at = table.edge_state[flows.ends.edges]
             booking = Booking(flows.ends.edge_flow, at, depth[at])
             yield Lines(columns.taken(table, flows.ends.edges), (booking,))

@@ -67,7 +67,7 @@ def _continued(sums: Floats, index: Ints, values: Floats, n: int) -> Floats:
 
 
 def _n_clipped(weighted: WeightedStates, row: Ints) -> int:
-    """Count pairs of row and set with a clipped propensity; states share a set if they differ only in adjusted groups."""
+    """Count pairs of row and set with a clipped propensity. Sets that differ only in groups to adjust for count once."""
     if not weighted.clipped.any():
         return 0
     kinds = unique_sets(weighted.sets)[1]

@@ -248,7 +248,7 @@ def _written(draft: _Draft, frame: pd.DataFrame, name: str) -> str:
 def _cost_hint(classes: list[Any]) -> list[str]:
     if len(classes) > _MANY_CLASSES:
         return [
-            f"# EDIT: the label has {len(classes)} values, and each is a class. If it is a number, form classes first."
+            f"# EDIT: the label has {len(classes)} values, and each is a class. If it is a number, form ranges first."
         ]
     if len(classes) != 2:
         return []

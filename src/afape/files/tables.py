@@ -121,7 +121,7 @@ def _text(file: Path, blanks: Sequence[str], separator: str) -> pd.DataFrame:
         raise TableError(f"{str(file)!r} cannot be read as a table: {error}.") from error
     if isinstance(frame.index, pd.RangeIndex) is False:
         raise TableError(
-            f"The rows of {str(file)!r} must have as many cells as the first line has names, but have more."
+            f"Every row of {str(file)!r} must have one cell per name in the first line, but some rows have more."
         )
     if not len(frame):
         raise TableError(f"{str(file)!r} has a first line, but no rows.")

@@ -75,7 +75,10 @@ class ChainedImputer:
     def completed(
         self, data: Retrospective, values: Floats, n_imputations: int, random_state: int | None
     ) -> Iterator[Floats]:
-        """Complete ``values`` (n, d): those of the data, with any columns of groups that no row has recorded filled in."""
+        """Complete ``values`` (n, d), those of the data.
+
+        Columns of groups that no row has recorded must be filled in already.
+        """
         groups = incomplete_groups(data)
         for seed in np.random.SeedSequence(random_state).spawn(n_imputations):
             yield self._completed(values.copy(), data.labels, groups, np.random.default_rng(seed))

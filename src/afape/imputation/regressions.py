@@ -19,13 +19,12 @@ _PRIOR_ROWS = 0.01
 class LinearModel:
     r"""Regressions on the other columns, one per label class with enough rows.
 
-    The columns of a group are missing together, so the group is drawn by the chain rule: its first column given the
-    other groups, the next given these and the first. A number x is drawn from
-    :math:`N(z'\beta, \sigma^2)` with :math:`\sigma^2 \sim RSS / \chi^2_{m-p}` and
-    :math:`\beta \sim N(\hat\beta, \sigma^2 (Z'Z)^{-1})`, a category from logistic regressions of each level against
-    the rarer ones, their coefficients drawn from the normal approximation of the posterior under Firth's prior. With
-    clusters, a fit to a bootstrap sample of clusters replaces the draw from the posterior, which assumes independent rows.
-    The imputation of a row does not use the other rows of its cluster.
+    The columns of a group are missing together, so the group is drawn by the chain rule: its first column given the other
+    groups, the next given these and the first. A number x is drawn from :math:`N(z'\beta, \sigma^2)` with :math:`\sigma^2
+    \sim RSS / \chi^2_{m-p}` and :math:`\beta \sim N(\hat\beta, \sigma^2 (Z'Z)^{-1})`. A category is drawn from logistic
+    regressions of each level against the rarer ones. Their coefficients are drawn from the normal approximation of the
+    posterior under Firth's prior. With clusters, a fit to a bootstrap sample of clusters replaces the draw from the
+    posterior, which assumes independent rows. The imputation of a row does not use the other rows of its cluster.
 
     Parameters
     ----------

@@ -21,7 +21,7 @@ __all__ = ["MAR", "MCAR", "MNAR", "Conditioning", "regressors"]
 
 @dataclass(frozen=True, eq=False)
 class Conditioning:
-    """The groups X_adj (X_o if always recorded), and perhaps the label, given which recording is independent of all else.
+    """Groups X_adj (X_o if always recorded) and perhaps the label. Given these, recording is independent of all else.
 
     Attributes
     ----------
@@ -117,7 +117,8 @@ class MCAR:
 class MAR:
     """Missing at random given groups that are always recorded.
 
-    R is independent of all values and of the label, given these groups. The policy need not acquire them.
+    Given these groups, R is independent of all other values and, unless ``label`` is True, of the label. The policy
+    need not acquire these groups.
 
     Parameters
     ----------
@@ -193,8 +194,8 @@ class MNAR:
     Parameters
     ----------
     graph : MGraph or str
-        Shows which groups, indicators and perhaps the label recording depends on. The adjustment set and the factors of the
-        propensity follow from the graph and from the groups that the policy wants (`MGraph.identify`).
+        Shows what recording depends on: groups, indicators and perhaps the label. The adjustment set and the factors of
+        the propensity follow from the graph and from the groups that the policy wants (`MGraph.identify`).
     adjust : sequence of str
         Instead of a graph: the groups to adjust for. List groups with gaps in the order in which they were recorded.
         Recording of each of these may depend on the ones before it and on the listed groups without gaps. Recording of all
@@ -263,7 +264,7 @@ class MNAR:
         if isinstance(self.graph, MGraph):
             names = data.problem.group_names
             full = [f"R_{g}" for j, g in enumerate(names) if data.always_recorded[j] and g in self.graph.missing]
-            unused = [f"Every row has these groups, so the edges of {', '.join(full)} are ignored."] if full else []
+            unused = [f"Edges of {', '.join(full)} are ignored, because every row has these groups."] if full else []
             return (f"Assumption: the graph {self.graph}.", *unused, *self.identify(data, wanted).reasons)
         given = ", ".join([*(self.adjust or ()), *(["the label"] if self.label else [])])
         return (

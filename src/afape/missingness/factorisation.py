@@ -65,8 +65,8 @@ class Factorisation:
       are compared with it: :math:`P(R_b = 0 | x) / P(R_b = 1 | x)`, a function of :math:`x_S`, is
       :math:`p(x_S, R_S = 1, R_b = 0) / \sum p(x, R_b = 1) P(R_S = 1 | R_b = 0, x)`.
 
-    Every step is valid, so a factorisation that is found is correct. That none is missed was checked by enumeration of small
-    graphs; it is not a theorem.
+    Every step is valid, so a factorisation that is found is correct. Enumeration of small graphs showed that the search
+    misses none; this is not proved for all graphs.
 
     Attributes
     ----------

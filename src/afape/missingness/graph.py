@@ -210,7 +210,7 @@ def _parse(text: str) -> tuple[list[str], list[tuple[str, str, str]]]:
         sides = [[name.strip() for name in side.split(",")] for side in parts[::2]]
         if any(not name or set("<>") & set(name) for side in sides for name in side):
             raise ValueError(
-                f"'edges' must have the form 'age -> R_cbc; R_cbc <-> R_lactate', but {statement.strip()!r} has not."
+                f"'edges' must have the form 'age -> R_cbc; R_cbc <-> R_lactate', but {statement.strip()!r} does not."
             )
         if len(sides) == 1:
             alone += sides[0]

@@ -159,9 +159,7 @@ def _reasons(graph: MGraph, found: Identification, offences: list[str]) -> list[
     words = [_why_kind(found)]
     if found.adjust or found.label:
         who = ", ".join([*found.adjust, *([f"{found.label} (the label)"] if found.label else [])])
-        words.append(
-            f"Adjust for {who}: the recording of groups that the policy wants depends on it, directly or indirectly."
-        )
+        words.append(f"Adjust for {who}: the recording of the wanted groups depends on these, directly or indirectly.")
     else:
         words.append("The recording of groups that the policy wants depends on no value: no adjustment is needed.")
     if not found.identified:
@@ -172,8 +170,8 @@ def _reasons(graph: MGraph, found: Identification, offences: list[str]) -> list[
         words += block.words()
     if beside := found.beside:
         words.append(
-            f"The weights also depend on whether {', '.join(beside)} is recorded, with mean 1 given the values. Factors of "
-            "further groups are fitted on rows with these weights."
+            f"The weights also depend on whether {', '.join(beside)} is recorded; their mean given the values is 1. "
+            "Factors of further groups are fitted on rows with these weights."
         )
     views = [name for name, applies in found.views.items() if applies]
     words.append(f"Views that apply: {', '.join(views) or 'none'}.")
@@ -190,9 +188,9 @@ def _why_kind(found: Identification) -> str:
     if found.kind == "MCAR":
         return "Missing completely at random: no recording depends on a value."
     if found.kind == "MAR":
-        return f"Missing at random: recordings depend only on {', '.join(found.given)}, always recorded."
+        return f"Missing at random: recordings depend only on {', '.join(found.given)} (always recorded)."
     hidden = [g for g in found.given if g in found.missing]
-    return f"Missing not at random: recordings depend on {', '.join(hidden)}, not always recorded."
+    return f"Missing not at random: recordings depend on {', '.join(hidden)} (not always recorded)."
 
 
 def _why_not(graph: MGraph, found: Identification) -> list[str]:
@@ -207,9 +205,9 @@ def _why_not(graph: MGraph, found: Identification) -> list[str]:
     ]
     if not selfish and found.cut_short:
         words.append(
-            f"No factorisation of P(R = 1 for {', '.join(found.gaps)}) given their values was found whose factors can be "
-            "learned from recorded rows. The graph is too large to try all factorisations, so one may exist. Leave groups out "
-            "of the policy, or an edge out of the graph if you can justify it."
+            f"The search found no factors of P(R = 1 for {', '.join(found.gaps)}), given their values, that can "
+            "be learned from recorded rows. The graph is too large to try all factorisations, so one may exist. Leave "
+            "groups out of the policy, or an edge out of the graph if you can justify it."
         )
     elif not selfish:
         words.append(

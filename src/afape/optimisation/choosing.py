@@ -158,7 +158,7 @@ def _members(family: Any, parameters: Any) -> tuple[dict[str, Any], dict[str, An
     if parameters is not None:
         if not callable(family) or isinstance(family, Mapping):
             raise TypeError(
-                f"'family' must be callable where 'parameters' are given, but is {type(family).__name__}. Leave "
+                f"'family' must be callable if 'parameters' are given, but is {type(family).__name__}. Leave "
                 "'parameters' out, or pass a function of one parameter that returns a policy."
             )
         if isinstance(parameters, str | Mapping) or not isinstance(parameters, Iterable):
@@ -230,7 +230,7 @@ def _curve(found: list[Comparison], sizes: list[int], names: Mapping[str, Any], 
     curve = pd.DataFrame(lines, columns=columns)
     if curve["estimate"].isna().all():
         raise ValueError(
-            f"'family' must have a member whose cost {estimator!r} can estimate, but the records give at most bounds for all of "
-            "them. afape.check_support shows which groups the records lack."
+            f"'family' must have a member whose cost {estimator!r} can estimate, but the records give at most "
+            "bounds for each member. afape.check_support shows which groups the records lack."
         )
     return curve.assign(chosen=curve.index == curve["estimate"].idxmin())

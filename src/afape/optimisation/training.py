@@ -118,7 +118,7 @@ def compare_training(
 def _untrained(agent: Any, targets: str) -> Any:
     """Make an untrained agent."""
     way = "Pass, for example, afape.agents.FittedQ or functools.partial(FittedQ, max_states=1000)."
-    rule = "'agent' must make an untrained agent with a method fit when it is called as agent(targets='all')"
+    rule = "'agent' must be callable as agent(targets='all') and return an untrained agent with a method fit"
     if not callable(agent):
         raise TypeError(f"{rule}, but is {type(agent).__name__}. {way}")
     try:
@@ -126,5 +126,5 @@ def _untrained(agent: Any, targets: str) -> Any:
     except TypeError as error:
         raise TypeError(f"{rule}, but that gives: {error}. {way}") from error
     if not callable(getattr(made, "fit", None)):
-        raise TypeError(f"{rule}, but makes {type(made).__name__} without fit. {way}")
+        raise TypeError(f"{rule}, but returns {type(made).__name__} without fit. {way}")
     return made

@@ -70,7 +70,7 @@ def _once(ax: Any, label: str) -> str:
 
 
 def differences(found: Comparison, estimator: str | None = None, target: str = "total", ax: Any = None) -> Any:
-    """Draw the differences of all pairs of policies with simultaneous intervals; filled points exclude 0.
+    """Draw the differences of all pairs of policies; a point is filled if its simultaneous interval excludes 0.
 
     Parameters
     ----------

@@ -23,7 +23,7 @@ Derivatives = list[tuple[Factor, Floats]]  # d log probability / d log-odds of f
 
 
 class LearnedBlock:
-    r"""P(R_B = 1 | x, R_E = 1) from the log-odds :math:`\eta_D` of its factors.
+    r"""P(R_B = 1 | x, R_E = 1) from the log-odds :math:`\eta_D` of its factors; see `FactorBlock` for B, E and K.
 
     .. math:: \log w_D = -\sum_{D' \subseteq D} \eta_{D'}, \qquad
        P(R_B = 1 \mid x) = \frac{\sum_{D \subseteq K \setminus B} w_D}{\sum_{D \subseteq K} w_D}
@@ -96,7 +96,8 @@ class FitWeights:
     r"""Row weights of a fit: a product of weights, some of them only for rows with response 1.
 
     They are scaled to sum to the effective number of rows, :math:`(\sum w)^2 / \sum w^2`. The scale does not change the
-    fit, and makes its information, on which Firth's correction depends, about as large as the information in the rows.
+    maximum-likelihood fit. Firth's correction depends on the information of the fit, which then is about as large as that in
+    the rows.
     """
 
     def __init__(self, *weights: LowerOdds | BlockWeight) -> None:
@@ -136,9 +137,9 @@ class AdjustmentPropensity:
     .. math:: P(R_B = 1 \mid x) = \frac{\sum_{D \subseteq K \setminus B} w_D}{\sum_{D \subseteq K} w_D}, \qquad
        E[1(R_D = 0) \mid z] = E[1(R_D = 1) \, w_D \mid z] \text{ among rows with } R_{K \setminus D} = 1.
 
-    The second equation is a logistic regression in which rows with :math:`R_D = 1` have the odds of the smaller terms as
-    weights. A single term is a plain regression. The rows of a block may be weighted by probabilities of other blocks, which
-    are learned first.
+    The second equation is a logistic regression in which each smaller term :math:`\eta_{D'}` multiplies the weight of the
+    rows with :math:`R_D = 1` by :math:`e^{-\eta_{D'}}`. A single term is a plain regression. The rows of a block may be
+    weighted by probabilities of other blocks, which are learned first.
 
     Parameters
     ----------
@@ -185,8 +186,8 @@ class AdjustmentPropensity:
                 full = np.zeros(len(data))
                 full[rows] = slope
                 self.derivatives.append((factor, full))
-        # If the product depends on indicators beyond adj, rows that have adj have to be weighted by its inverse to show
-        # how often more is recorded given x alone.
+        # If the product also depends on indicators outside adj, rows that have adj are weighted by its inverse. Only then do
+        # they show how often further groups are recorded given x alone.
         inverse = (BlockWeight(block, inverse=True, everyone=True) for block in blocks)
         self.weighting = FitWeights(*inverse) if given.beside else None
 

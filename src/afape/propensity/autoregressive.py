@@ -36,20 +36,21 @@ class AutoregressivePropensity:
     One logistic model per group, with the earlier indicators as regressors, so G fits per fold where the chain
     rule needs one fit per set. It assumes more than the chain: earlier indicators act additively on the log-odds.
 
-    With more than 14 groups, patterns are drawn: with the groups of S recorded and every other indicator drawn from its
-    model, in order,
+    With more than 14 groups, patterns are drawn. The groups of S are recorded in them, and the other indicators are drawn in
+    order, each from its model. Then
 
     .. math:: P(R \ge S \mid X_o) = E\Big[\prod_{j \in S} P(R_{g_j} = 1 \mid X_o, r_1, \dots, r_{j-1})\Big],
 
-    the mean of 64 draws. All rows and sets use the same draws, a Latin hypercube, so the result depends only on X_o and S.
+    estimated by the mean of 64 draws. All rows and sets use the same draws, a Latin hypercube, so the result depends only on
+    X_o and S.
 
     Standard errors account for the learning (`PatternScores`): with :math:`z_j = (X_o, r_1, \dots, r_{j-1})` the regressors
     of model j,
 
     .. math:: \frac{\partial \log P(R \ge S \mid X_o)}{\partial\theta_j} = E[(r_j - p_j) \, z_j \mid R \ge S, X_o],
 
-    over all patterns, or over the drawn ones in proportion to their product. The latter estimates the derivative of the
-    sum over all patterns; the derivative of the mean over draws is no use, because draws jump when an indicator changes.
+    over all patterns, or over the drawn ones with the product above as weight. The latter estimates the derivative of the
+    sum over all patterns. The mean over draws has no useful derivative, because drawn indicators jump.
 
     Sums over patterns take long, and several estimators need those of the same states: the results of `probabilities` are
     kept, up to 2^23 numbers.
@@ -114,7 +115,7 @@ class AutoregressivePropensity:
         return drawn_probability(self.models, self.fold, rows[first], required[first])[place]
 
     def probabilities(self, rows: Ints, sets: Bools, lines: list[Ints]) -> Probabilities:
-        """Probabilities of these rows (m,), where ``lines`` lists the rows of each set; kept from the last call."""
+        """Probabilities of these rows (m,), where ``lines`` lists the rows of each set; results are kept for further calls."""
         index = index_of(lines, len(rows))
         key = hashlib.blake2b(rows.tobytes() + index.tobytes() + sets.tobytes(), digest_size=16).digest()
         found = self._kept.get(key)

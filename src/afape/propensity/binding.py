@@ -182,7 +182,7 @@ def _bound(
     asked: Bools,
     shared: Shared,
 ) -> BoundPropensity:
-    """Bind a propensity, or return the shared one. A policy only decides on the method."""
+    """Bind a propensity, or return the shared one. If the method is "auto", the policy decides which one is used."""
     if isinstance(spec, KnownPropensity):
         if given.label and not spec.labels:
             raise ValueError(

@@ -34,10 +34,10 @@ class ChainPropensity:
     ordered together), so each factor is fitted on the rows that have the earlier groups. A factor whose rows
     have one class only is exactly 0 or 1; groups that are always recorded have no factor.
 
-    If given groups have gaps, it is the propensity of S + adj:
-    :math:`P(R_{adj} = 1 \mid X_{adj}) \, P(R \ge S \mid X_{adj}, R_{adj} = 1)`, the first factor by the blocks of the
-    conditioning, the second by the chain among rows that have adj. If the first factor depends on indicators of groups
-    outside adj, the rows of the chain are weighted by its inverse; the inverse of the product then has mean one given X_adj.
+    If given groups have gaps, it is the propensity of S + adj: :math:`P(R_{adj} = 1 \mid X_{adj}) \, P(R \ge S \mid X_{adj},
+    R_{adj} = 1)`, the first factor is the product of the blocks of the conditioning, and the second is learned by the chain
+    among rows that have adj. If the first factor depends on indicators of groups outside adj, the rows of the chain are
+    weighted by its inverse; the inverse of the product then has mean one given X_adj.
 
     A factor is fitted when a set that contains it is first asked for, and kept in ``factors``.
 

@@ -32,9 +32,9 @@ def drawn_probability(models: Sequence[PatternModel], fold: Ints, rows: Ints, se
 def drawn_moments(models: Sequence[PatternModel], k: int, rows: Ints, sets: Bools) -> Iterator[tuple[Ints, Floats]]:
     r"""Moments of the patterns that contain each set, estimated from drawn patterns; see `summed_moments`.
 
-    With W the product over the groups of S and :math:`W_{<j}` that over those before j, a pattern has weight W. For j
-    outside S the weight is :math:`W - W_{<j} \bar W / \bar W_{<j}`, because :math:`E[r_j - p_j \mid r_{<j}] = 0` there; this
-    removes most of the noise, and all of it if j comes after S.
+    Let W be the product of the probabilities of the groups of S, and :math:`W_{<j}` the product over those before j. A
+    pattern has weight W. For j outside S the weight is :math:`W - W_{<j} \bar W / \bar W_{<j}`, because :math:`E[r_j - p_j
+    \mid r_{<j}] = 0` there; this removes most of the noise, and all of it if j comes after S.
     """
     step = max(CELLS // (4 * _DRAWS * len(models)), 1)
     for i in range(0, len(rows), step):
@@ -61,7 +61,7 @@ def _chunk_moments(models: Sequence[PatternModel], k: int, rows: Ints, sets: Boo
 
 
 def _draw(models: Sequence[PatternModel], k: int, rows: Ints, sets: Bools) -> Iterator[tuple[Floats, Floats]]:
-    """Group by group its probability (m, 64) given the drawn pattern, and the patterns (q, m, 64) up to it."""
+    """For each group in turn: its probability (m, 64) given the earlier draws, and the patterns (q, m, 64) drawn so far."""
     uniform = _latin_hypercube(len(models))
     pattern = np.zeros((len(models), len(rows), _DRAWS))  # groups first: sums over them are then fast
     for j, model in enumerate(models):

@@ -46,7 +46,7 @@ class Crossfit:
 
 
 class Factor:
-    r"""Probability p(z) of an response among eligible rows, one model per fold.
+    r"""Probability p(z) of a response among eligible rows, one model per fold.
 
     Parameters
     ----------
@@ -63,7 +63,7 @@ class Factor:
     near : Factor, optional
         The factor before resampling, whose coefficients are good starting values.
     weighting : FitWeights, optional
-        Weights of the rows that depend on other factors; they multiply the row weights.
+        Further row weights, which depend on other factors; they multiply the row weights of ``crossfit``.
     """
 
     def __init__(

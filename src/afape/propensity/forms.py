@@ -19,10 +19,8 @@ __all__ = ["CERTAIN", "FORMS", "Form", "Forms", "Inputs", "boosted", "recorded_p
 FORMS = ("linear", "spline", "boosting")
 CERTAIN = 1e-9  # a forest may give probability 0 or 1; odds that are multiplied with others must stay finite
 _RIDGES = (1.0, 10.0, 100.0)
-_MANY_COLUMNS, _FEW_ROWS = (
-    10,
-    20,
-)  # shrinkage is tried from this many columns, below this many rows of a class per column
+# Shrinkage is tried from this many columns, below this many rows of a class per column.
+_MANY_COLUMNS, _FEW_ROWS = 10, 20
 _CHOICE_ROWS, _CHOICE_CLASS = 6000, 30  # rows that a form is chosen by, and least rows of a class
 _CLEARLY = 2.0  # standard errors of the log-likelihood by which a form must be better than a simpler one
 _BINS = 10

@@ -171,7 +171,10 @@ def _supersets(models: Sequence[PatternModel], fold: Ints, rows: Ints) -> Floats
 
 
 class _Jobs(NamedTuple):
-    """Sets of a row that are summed together: patterns with all common groups, by the groups of the union."""
+    """Jobs of sums over patterns. A job serves one or all sets of a row.
+
+    ``common`` is the intersection of these sets, ``union`` their union.
+    """
 
     of_pair: Ints  # (m,)
     row: Ints  # (b,)
@@ -250,7 +253,7 @@ def _jobs(rows: Ints, masks: Ints, size: Ints) -> _Jobs:
 
 
 def _sums(law: _PatternLaw, rows: Ints, common: Ints, union: Ints, bits: int) -> tuple[Floats, Ints]:
-    """Sums over the patterns that contain ``common`` and a subset of the rest of ``union``, and the groups of the rest.
+    """Sums over the patterns that contain ``common``, for each subset of the other groups of ``union``, and these groups.
 
     The sums are (b, 2^bits, q (1 + q) + 1): P(r) (r_j - p_j) times 1 and r_l, and P(r) last.
     """

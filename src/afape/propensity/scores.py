@@ -25,7 +25,7 @@ _Slopes = dict[ScoredModel, Floats]  # derivatives by model, the coefficients la
 
 
 class StackedScores(ABC):
-    r"""Sums up the derivative of an estimate in the parameters of its logistic propensities.
+    r"""Sums up the derivative of an estimate with respect to the parameters of its logistic propensities.
 
     An estimate is a smooth function of row means of sums :math:`\sum_S w_S q_S` over states. With
     :math:`\theta_{fk}` the coefficients of model f of fold k,
@@ -159,6 +159,9 @@ class PatternScores(StackedScores):
 
 
 def _pooled(model: ScoredModel, derivative: Floats, directions: Floats) -> Floats:
-    """Derivative (E, p) of the estimates, summed over folds, which estimate the same coefficients: less noise."""
+    """Derivatives (E, p) of the estimates, summed over folds.
+
+    All folds estimate the same coefficients, so the sum has less noise.
+    """
     fitted = np.array([fit is not None for fit in model.fits])
     return np.asarray(np.einsum("etq,tqp->ep", directions[:, : derivative.shape[1]], derivative[fitted].sum(axis=0)))

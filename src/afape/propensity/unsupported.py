@@ -15,7 +15,7 @@ from ..walk.table import WalkTable
 
 __all__ = ["ColumnRange", "ScoreRange", "SupportMap", "Violation", "unsupported_edges"]
 
-# A violation met by smaller shares, of all runs and of the runs that want its set, may be an inexact edge.
+# If a violation concerns smaller shares of all runs and of the runs that want its set, its edge may just be inexact.
 _EDGE_RUNS, _EDGE_SHARE = 0.005, 0.01
 _EDGE_ROWS = 25  # an inexact edge of at most this many rows is not reported
 
@@ -140,9 +140,10 @@ class SupportMap:
     def met(self, shares: Floats, wanted: Floats, negligible: float) -> SupportMap:
         """Violations that the policy's runs meet, with their shares of the runs.
 
-        ``shares`` (V,) meet the violation, ``wanted`` (V,) want its set in any row. The smallest violations become
-        ``minor`` as long as the sum of their shares stays within ``negligible``. The edge of a region is estimated: if a
-        policy wants the set just outside, a few rows fall on the wrong side. Such a share is minor too, or left out.
+        ``shares`` (V,) of the runs meet each violation, ``wanted`` (V,) of the runs want its set in any row. The smallest
+        violations become ``minor`` as long as the sum of their shares stays within ``negligible``. The edge of a region is
+        estimated: if a policy wants the set just outside, a few rows fall on the wrong side. Such a share is minor too, or
+        left out.
         """
         kept: list[Violation] = []
         minor: list[Violation] = []

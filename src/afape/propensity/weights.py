@@ -39,9 +39,9 @@ class WeightedStates(NamedTuple):
 class View:
     r"""Which rows are used, and the weights of their states.
 
-    The weight of a state S is :math:`1(R \ge S + adj) / P(R \ge S + adj \mid given)`. With ``adjust`` empty this is
-    the semi-offline view (IPW-Semi), with all groups the missing-data view (IPW-Miss), and between them, with
-    the groups with gaps that recording depends on, the hybrid view (IPW-Semi-Miss).
+    The weight of a state S is :math:`1(R \ge S + adj) / P(R \ge S + adj \mid given)`. If ``adjust`` is empty, this is the
+    semi-offline view (IPW-Semi). If it has all groups, it is the missing-data view (IPW-Miss). If it has the groups with
+    gaps that recording depends on, it is the hybrid view (IPW-Semi-Miss).
 
     States whose set is unsupported are not used. If the start of a row is unsupported, the row represents only itself, with
     weight 1, and its runs only have bounds (`Endings`).

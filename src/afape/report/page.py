@@ -71,7 +71,7 @@ def _check_content(sensitivity: Any, notes: Any, details: Any) -> None:
     check_texts("notes", notes, "sentences")
     if details is not None and not isinstance(details, Mapping):
         raise TypeError(
-            f"'details' must be a mapping from names to values to show, but is {details!r}. Pass {{'seed': 0}}, say."
+            f"'details' must be a mapping from names to values to show, but is {details!r}. Example: {{'seed': 0}}."
         )
 
 

@@ -89,7 +89,7 @@ def _fields(tariff: Tariff) -> tuple[list[dict[str, Any]], list[Floats]]:
             name = f"“{classes[k]}” predicted where “{classes[y]}” is true"
             add("error", name, tariff.costs[y, k], n_groups + y * len(classes) + k)
     for y in np.flatnonzero(np.diag(tariff.costs) != 0):
-        add("error", f"“{classes[y]}” predicted rightly", tariff.costs[y, y], n_groups + y * len(classes) + y)
+        add("error", f"“{classes[y]}” predicted correctly", tariff.costs[y, y], n_groups + y * len(classes) + y)
     return fields, columns
 
 

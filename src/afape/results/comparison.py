@@ -327,7 +327,7 @@ def _verdict(line: dict[Any, Any], n_policies: int) -> str:
         return "cheapest"
     if line["rank_lower"] > 1:
         return "not the cheapest"
-    return "perhaps the cheapest" if line["best"] >= 0.05 else "hardly the cheapest, not excluded"
+    return "perhaps the cheapest" if line["best"] >= 0.05 else "unlikely to be the cheapest"
 
 
 def _twin(estimator: str) -> str:

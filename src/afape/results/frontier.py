@@ -82,7 +82,7 @@ def frontier_of(parts: Mapping[str, Parts], label: Any, confidence: float) -> Fr
         cost[name] = part.combine(paid)
         found[name] = part.combine(np.concatenate([np.zeros(n_groups), cells.ravel()]))
     table = _table(cost, found, confidence)
-    return Frontier(table, "classified rightly" if label is None else f"of {label!r} found", confidence)
+    return Frontier(table, "classified correctly" if label is None else f"of {label!r} found", confidence)
 
 
 def _table(cost: dict[str, Estimate], found: dict[str, Estimate], confidence: float) -> pd.DataFrame:

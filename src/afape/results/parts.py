@@ -1,4 +1,4 @@
-"""Parts of a policy's cost: how often it acquires each group, and how often each label is predicted as which."""
+"""Parts of a policy's cost: how often it acquires each group, and the rates of true and predicted labels."""
 
 from __future__ import annotations
 

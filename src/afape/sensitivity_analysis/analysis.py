@@ -32,7 +32,7 @@ _LARGEST = 100.0  # largest strength searched for a tipping point
 class Tipping(NamedTuple):
     """Strength of an unmeasured reason at which a conclusion is no longer certain.
 
-    ``Lambda`` is that of the estimates: 1 if the conclusion does not hold even without such a reason, infinity if it
+    ``Lambda`` is found from the estimates: 1 if the conclusion does not hold even without such a reason, infinity if it
     holds at the largest strength searched. ``confident`` includes sampling error: up to this strength, the interval of
     the bootstrap replicates agrees with the conclusion; NaN without replicates. Both are NaN if a policy has no estimate.
     """
@@ -53,8 +53,8 @@ class Sensitivity:
     benchmark : DataFrame
         Strength of each given group as a reason, in the units of Lambda.
     relaxed : int
-        Rows that can stop in more than 16 sets. Their weights are ordered along chains of sets only, so the bounds are a
-        little wider than necessary.
+        Rows that can stop in more than 16 sets (sum over policies). Their weights are ordered along chains of sets
+        only, so the bounds are a little wider than necessary.
     """
 
     table: pd.DataFrame
@@ -95,7 +95,7 @@ class Sensitivity:
         """Least strength at which it is no longer certain that a costs less than b, or than a limit.
 
         Both policies are evaluated on the same rows, and an unmeasured reason gives both the same true weights. So this is
-        the strength at which *some* possible weights make a as expensive as b. It is larger than the strength at which
+        the strength at which *some* possible weights make a as expensive as b. It is at least the strength at which
         their bounds meet (see `afape.sensitivity_analysis.tipping.certainly_cheaper`). Found by bisection, to 0.1 %.
 
         Parameters
@@ -131,7 +131,7 @@ class Sensitivity:
     def benchmark(self) -> pd.DataFrame:
         """Strength of each given group as a reason, in the units of Lambda.
 
-        For each group that missingness is given, the propensity is learned again without it. ``median``, ``q95`` and
+        For each group that recording depends on, the propensity is learned again without it. ``median``, ``q95`` and
         ``max`` describe max(OR, 1/OR) between the odds of the two models, over the pairs of rows and sets in which the
         policies stop: if this group had not been recorded, the odds would have been wrong by this factor. If ``q95`` of
         age is 1.4, an unmeasured reason as strong as age has a Lambda of about 1.4. A conclusion that tips only at 3 then

@@ -63,8 +63,8 @@ def sensitivity(
     marginal sensitivity model the true odds of R >= S, given also the unmeasured reasons, differ from the modelled odds
     by a factor of at most :math:`\Lambda`. Then :math:`1 + (w^0 - 1)/\Lambda \le w \le 1 + \Lambda (w^0 - 1)`, and
     :math:`w_{iS} \le w_{iT}` for S inside T. The *valid* bounds are the least and largest J(w) over these weights. The
-    *sharp* bounds also use that true weights balance the columns that missingness is given (see
-    `afape.sensitivity_analysis.balance.balance_functions`). They are tighter and take longer, a linear programme each.
+    *sharp* bounds also use that true weights balance the columns that recording depends on (see
+    `afape.sensitivity_analysis.balance.balance_functions`). They are tighter, but each needs a linear programme.
 
     Parameters
     ----------

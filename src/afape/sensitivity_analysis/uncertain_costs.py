@@ -173,8 +173,8 @@ def warn_about(costs: UncertainCosts, shares: Mapping[str, float]) -> None:
     for name, share in shares.items():
         if name in costs.unsupported:
             warn(
-                f"An estimated {100 * share:.2g} % of the runs of {name!r} want a set of groups that is not recorded in any row "
-                "like theirs, so sensitivity gives no bounds for this policy. afape.evaluate bounds its cost without "
+                f"An estimated {100 * share:.2g} % of the runs of {name!r} want a set of groups that no similar row "
+                "records, so sensitivity gives no bounds for this policy. afape.evaluate bounds its cost without "
                 "unmeasured reasons, and afape.check_support says what you can do.",
                 SupportWarning,
             )
@@ -187,7 +187,8 @@ def warn_about(costs: UncertainCosts, shares: Mapping[str, float]) -> None:
             )
     if not getattr(costs.view.propensity, "converged", True):
         warn(
-            "A logistic propensity did not converge, most likely because some rows are always or never recorded.",
+            "A logistic propensity did not converge, probably because a group is always (or never) "
+            "recorded in some kind of rows.",
             PropensityFitWarning,
         )
 

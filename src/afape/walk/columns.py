@@ -20,7 +20,7 @@ Matrix = csr_array | Floats  # lines of amounts, (m, P)
 
 
 class Columns(Protocol):
-    """What a decision, a stop, and a run that ends in an unsupported set book, as matrices with one column per amount."""
+    """Amounts of decisions, stops and runs that end in an unsupported set, as matrices with one column per amount."""
 
     @property
     def width(self) -> int:
@@ -68,7 +68,7 @@ class CostColumns:
     labels : ndarray of int, shape (n,)
         Label code of every row.
     largest : bool or None
-        Whether runs that end in unsupported sets are booked at their largest or at their least cost; None where there are
+        True if runs that end in unsupported sets count at their largest cost, False at their least; None if there are
         no such runs.
     """
 
@@ -155,8 +155,8 @@ class PartColumns:
     r"""Parts that every cost is a linear combination of, one column each.
 
     In this order: groups that are acquired (one column per costly group), pairs of true and predicted label (K x K, row by
-    row), the number of costly groups with which a run stops (0, 1, ...), outcomes of the user. Where runs
-    may end in sets that the records do not support (``open``), there follow the groups that such a run might still
+    row), the number of costly groups with which a run stops (0, 1, ...), outcomes of the user. With
+    ``open``, further columns follow for runs that end in unsupported sets: the groups that such a run might still
     acquire, and its label. With prices c and costs C,
 
     .. math:: J_a = \sum_g c_g \, P(\text{acquires } g), \qquad J_{mc} = \sum_{y, k} C_{yk} \, P(Y = y, Y^* = k) .

@@ -108,8 +108,8 @@ class Scored:
     def __post_init__(self) -> None:
         if not callable(getattr(self.classifier, "predict_proba", None)):
             raise TypeError(
-                f"'classifier' must have predict_proba(values, acquired), but {type(self.classifier).__name__} has not. "
-                "afape.ImputedClassifier has it; any other function of (values, acquired, labels) can also be an outcome."
+                f"'classifier' must have predict_proba(values, acquired), but {type(self.classifier).__name__} has "
+                "none. afape.ImputedClassifier has it; any function of (values, acquired, labels) can be an outcome."
             )
 
     def __call__(self, values: Floats, acquired: Bools, labels: Ints) -> Floats:

@@ -100,11 +100,13 @@ class Tariff:
         for name, price in costs.items():
             if name in free:
                 raise ValueError(
-                    f"'costs' must name groups that the policy had to acquire, but {name!r} is free: it was revealed before the "
-                    f"first decision. Prices can change for {list(self.groups)}."
+                    f"'costs' must name costly groups, but {name!r} is free: it was revealed before the first "
+                    f"decision. Prices can change for {list(self.groups)}."
                 )
             if name not in self.groups:
-                raise ValueError(f"'costs' must name groups, but {name!r} is none. The groups are {list(self.groups)}.")
+                raise ValueError(
+                    f"'costs' must name costly groups, but {name!r} is not one. They are {list(self.groups)}."
+                )
             number = isinstance(price, Real) and not isinstance(price, bool | np.bool_)
             if not number or not np.isfinite(float(price)) or price < 0:
                 raise ValueError(
@@ -113,7 +115,7 @@ class Tariff:
         lacking = [name for name in self.groups if name not in costs]
         if lacking:
             raise ValueError(
-                f"'costs' must have a price for every group that has one, but leaves out {lacking}. Prices so far: "
+                f"'costs' must have a price for every costly group, but leaves out {lacking}. Prices so far: "
                 f"{dict(zip(self.groups, self.prices.tolist(), strict=True))}."
             )
         return np.array([float(costs[name]) for name in self.groups])

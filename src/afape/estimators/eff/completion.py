@@ -55,7 +55,7 @@ class Completer:
     def _tree(self, k: int, b: int, shown: Bools, number: list[int]) -> DonorTree | None:
         fold = self.known.fold
         others = self.known.usable & (fold != k) if fold.max() > 0 else self.known.usable
-        if not others.any():  # no donors: hidden values stay 0, because conditional means may be wrong
+        if not others.any():  # no donors: hidden values stay 0; conditional means may be wrong without bias
             return None
         pool = self.donors.pool(self.data, others, _TABLES, k)
         return self.donors.tree(pool, k, b, shown, number, _MIN_LEAF)

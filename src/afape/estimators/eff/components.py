@@ -25,7 +25,7 @@ __all__ = ["Components", "assembled", "component_steps", "components_by_view"]
 
 _FOLDS = 5  # folds of donors if there is no cross-fitting
 _DRAWS = (2, 12)  # least and largest number of completions per row and set
-_BUDGET = 30  # completed rows per row if the policy reaches at most _STATES states; fewer if it reaches more
+_BUDGET = 30  # about this many completions per row, for all sets together; fewer if a row reaches over _STATES states
 _STATES = 16
 _LINES = 2**18  # lines of components per chunk
 
@@ -40,7 +40,7 @@ class Components:
     r"""Components of the policy's costs in every row, by the set of groups that each component needs.
 
     :math:`g_S` is the cost of the runs in S, known in rows that have S. With the components :math:`f_{S,T}` of a `Split` of
-    order q, the coefficient of a set T in a row is
+    order q, the weight :math:`w_T` of a row multiplies
 
     .. math:: 1(|T| \le q) \sum_{S > T} f_{S,T} \; + \; g_T - \sum_{T' < T, |T'| \le q} f_{T,T'} .
 
@@ -73,7 +73,7 @@ class Components:
         return Lattice(self.sets, self.n_reached, np.array([s.tobytes() in inner for s in self.sets]))
 
     def signs(self, shown: Bools | None, split: Split) -> Floats:
-        """Return the factor of :math:`m_{S,t}` in the coefficient of every T, (n_reached, L); ``shown`` is t, None for S."""
+        """Return the coefficients of `Lattice.signs`, (n_reached, L); ``shown`` is t, or None for the known :math:`g_S`."""
         if shown is None:
             return np.eye(self.n_reached, len(self.sets))
         if shown.sum() > split.order:

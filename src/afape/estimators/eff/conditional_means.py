@@ -1,4 +1,4 @@
-"""Conditional means of the costs of runs: the policy is run on rows completed from some of their groups."""
+"""Conditional means of the costs of runs: some groups of a row are shown, the others are drawn, and the policy is run."""
 
 from __future__ import annotations
 

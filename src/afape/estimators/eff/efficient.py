@@ -86,18 +86,19 @@ class Efficient:
 
     .. math:: \phi_i = \sum_S \sum_{T \le S, T \le R_i} w_T f_{S,T}(i), \qquad w_T = 1 / P(R \ge T \mid X_o) .
 
-    The components add up to :math:`g_S`, so with the right propensity this is unbiased for any cross-fitted m. All but the
-    first have mean zero given :math:`X_o` and Y, so with the right m it is right for any propensity. Components of few
-    groups, which hold most of the variance, get the small weights of few groups. The estimator attains the semiparametric bound
-    where groups are independent given :math:`(X_o, Y)`. Related: the restricted ANOVA hierarchy of Xu, Testa, Lei and Roeder
-    (2025, arXiv 2509.24158) for data missing completely at random.
+    The components add up to :math:`g_S`, so with the right propensity this is unbiased for any cross-fitted m. All except
+    that of the empty set have mean zero given :math:`X_o` and Y, so with the right m the estimator is unbiased for any
+    propensity. Components of few groups, which hold most of the variance, get the small weights of few groups. The estimator
+    attains the semiparametric bound where groups are independent given :math:`(X_o, Y)`. Related: the restricted ANOVA
+    hierarchy of Xu, Testa, Lei and Roeder (2025, arXiv 2509.24158) for data missing completely at random.
 
-    *Order q* separates components of at most q groups; the rest of :math:`g_S` keeps the weight :math:`w_S`. Another split adds
-    one group after the other (`Split`). Its components contain fewer conditional means, so large weights amplify their errors
-    less. The candidates are orders 0 to 3, the largest affordable order, the split step by step, and DRL-Semi. They are
-    combined with minimum-variance shares, shrunk towards the largest order unless the gain is significant: by the factor
-    :math:`\max(0, 1 - 8/t^2)`, with t the robust t statistic of the slope of the influence values on the difference. The
-    mixture is right for any propensity if m and the action values are right.
+    *Order q* separates components of at most q groups; the rest of :math:`g_S` keeps the weight :math:`w_S`. Another split
+    adds one group after the other (`Split`). Its components contain fewer conditional means, so large weights amplify their
+    errors less. The candidates are orders 0 to 3, the largest affordable order, the split step by step, and DRL-Semi. They
+    are combined with minimum-variance shares, shrunk towards the largest order unless the gain is significant: by the factor
+    :math:`\max(0, 1 - 8/t^2)`, with t the robust t statistic of a regression: the influence values of the largest order on
+    their difference from those of the mixture without shrinkage. The mixture is right for any propensity if m and the action
+    values are right.
 
     Parts of the costs are mixed, not costs. All acquisitions use the shares that are best for the rates of acquisition and
     their sum. All predictions in rows of one label use the shares that are best for the errors there. No price enters, so
@@ -179,9 +180,8 @@ class Efficient:
             shares = weight @ labels / weight.sum()
             right = _right_predictions(columns)
             complete = _completion(columns, values)
-            whole = np.where(
-                complete.diagonal() == 0, 1.0, 0.0
-            )  # 1 (all runs) for the most frequent number of acquisitions
+            # 1 (all runs) for the most frequent number of acquisitions
+            whole = np.where(complete.diagonal() == 0, 1.0, 0.0)
             whole[right] = shares
             values, influence = complete @ values + whole, influence @ complete.T
             influence[:, right] += (labels - shares) * (weight / weight.mean())[:, None]
@@ -223,7 +223,7 @@ class Efficient:
 
 
 def _weighed_roots(evidence: Evidence, table: WalkTable) -> WeighedTable:
-    """Compute the weights of rows and sets; every row reaches and leaves the empty set once."""
+    """Compute the weights of the rows in their sets; as flow, every row starts and stops once in the empty set."""
     once = (table.depth == 0).astype(float)
     return weighed(evidence, table, Flows(table, once, once, once, once))
 

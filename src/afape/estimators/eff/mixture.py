@@ -47,8 +47,8 @@ class Mixture:
     def left_out(self) -> Floats:
         r"""Shares :math:`\lambda_{-k}` that are chosen without fold k of the rows, (5, C).
 
-        Minimum-variance shares make the variance look smaller than it is. With shares that were chosen on other rows,
-        :math:`\lambda_{-k(i)} \cdot \phi_i`, the variance of the influence values is that of new rows.
+        Minimum-variance shares make the variance look smaller than it is. With shares that were chosen on other rows, the
+        influence values :math:`\lambda_{-k(i)} \cdot \phi_i` vary as they would on new rows.
         """
         if self.influence.shape[2] < 2 * _PARTS:  # too few rows to leave some out
             return np.tile(self.shares, (_PARTS, 1))

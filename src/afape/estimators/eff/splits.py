@@ -20,17 +20,17 @@ class Split(NamedTuple):
     r"""One way to split :math:`g_S`, the cost of the runs in S, into components :math:`f_{S,T}` of the subsets T of S.
 
     With :math:`m_{S,T} = E[g_S \mid x_T, X_o, Y]`, components of at most ``order`` groups are separated, and the rest of
-    :math:`g_S` belongs to S. In the Hoeffding split (first formula), a component is the part that the subsets of T do not
-    explain. In the split step by step (second formula), it is the part that one further group explains, averaged over all
-    orders of the groups:
+    :math:`g_S` belongs to S. In the Hoeffding split (first formula), a component is the part of :math:`m_{S,T}` that the
+    means of smaller sets do not explain. In the split step by step (second formula), it is the part that one further group
+    explains, averaged over all orders of the groups:
 
     .. math::
         f_{S,T} = \sum_{T' \le T} (-1)^{|T \setminus T'|} m_{S,T'}, \qquad
         f_{S,T} = \binom{|S|}{|T|}^{-1} \Big( m_{S,T} - \frac{1}{|T|} \sum_{j \in T} m_{S,T - j} \Big) .
 
-    The components of either split add up to :math:`g_S`, and all but the first have mean zero given :math:`X_o` and Y. The
-    first split has the least variance if groups are independent and the conditional means are known. A component of the second
-    split contains few conditional means, so large weights amplify their errors less.
+    The components of either split add up to :math:`g_S`. All except that of the empty set have mean zero given :math:`X_o`
+    and Y. The first split has the least variance if groups are independent and the conditional means are known. A component
+    of the second split contains few conditional means, so large weights amplify their errors less.
     """
 
     order: int
@@ -88,7 +88,10 @@ class Lattice:
         return np.asarray(np.where(lacks.any(axis=1), lacks.argmax(axis=1), top + 1) - 1)
 
     def signs(self, split: Split, t: Bools) -> Floats:
-        """Return the factor of :math:`m_{S,t}`, for t a strict subset of S, in the coefficient of every set, (n_reached, L)."""
+        """Return the coefficient of :math:`m_{S,t}` in the sum that :math:`w_T` multiplies, for every S and T, (n_reached, L).
+
+        It is 0 unless t is a strict subset of S.
+        """
         n = self.n_reached
         holds_t = every(self.every_set | ~t)
         larger = holds_t[:n] & (self._size[:n] > t.sum())

@@ -217,7 +217,7 @@
     if (policies.length === 1) return "alone";
     if (rank.upper === 1) return "cheapest";
     if (rank.lower > 1) return "not the cheapest";
-    return rank.best >= 0.05 ? "perhaps the cheapest" : "hardly the cheapest, not excluded";
+    return rank.best >= 0.05 ? "perhaps the cheapest" : "unlikely to be the cheapest";
   }
 
   function interval(e) { return "(" + Number((100 * confidence).toPrecision(6)) + " % interval " + number(e.lower) + " to " + number(e.upper) + ")"; }
