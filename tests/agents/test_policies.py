@@ -262,7 +262,7 @@ NONSENSE = {
     "logits": ([[2.0, -1.0, 0.3]] * 3, "not negative, but breaks .* in 3 of 3 .* row 11"),
     "acquired already": (
         [GOOD, [0.5, 0.25, 0.25], [0, 1, 0]],
-        "already acquired, but breaks .* in 2 of 3 .* row 22",
+        "probability 0 for every acquired group, but breaks .* in 2 of 3 .* row 22",
     ),
 }
 
