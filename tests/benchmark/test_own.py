@@ -122,11 +122,11 @@ def test_a_folder_of_another_experiment_is_refused(done):
     file, folder, _ = done
     description = read_description(file)
     settings = Settings()
-    with pytest.raises(OtherExperimentError, match="experiment 'own' and not 'other'"):
+    with pytest.raises(OtherExperimentError, match="experiment 'own' instead of 'other'"):
         run_experiment(replace(description, name="other"), folder, settings)
     with pytest.raises(OtherExperimentError, match="seed 0 instead of 5"):
         run_experiment(description, folder, replace(settings, seed=5))
-    with pytest.raises(OtherExperimentError, match="quick False and not True"):
+    with pytest.raises(OtherExperimentError, match="quick False instead of True"):
         run_experiment(read_description(file, quick=True), folder, settings)
 
 
