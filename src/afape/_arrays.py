@@ -24,6 +24,7 @@ __all__ = [
     "pack",
     "row_dot",
     "share_of_heaviest",
+    "stable_order",
     "standard_error",
     "tally",
     "unique_sets",
@@ -167,8 +168,12 @@ def lines_of(index: Ints, n_sets: int) -> list[Ints]:
     """Lines of each set, from the set of each line."""
     if n_sets == 0:
         return []
-    order = np.argsort(index, kind="stable")
-    return np.split(order, np.cumsum(np.bincount(index, minlength=n_sets))[:-1])
+    return np.split(stable_order(index, n_sets), np.cumsum(np.bincount(index, minlength=n_sets))[:-1])
+
+
+def stable_order(codes: Ints, n_codes: int) -> Ints:
+    """Order that sorts codes below ``n_codes``. Equal codes keep their order. Sorting small integers needs no comparisons."""
+    return np.argsort(codes.astype(np.min_scalar_type(max(n_codes - 1, 0))), kind="stable")
 
 
 def in_own_units(columns: Floats) -> Floats:

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from .._arrays import Bools, Floats, Ints, Singles, in_own_units, own_units
+from .._models import one_thread
 from ..data.retrospective import Retrospective
 from .chained import ChainedImputer
 from .regressions import ROWS_PER_COEFFICIENT, least_squares
@@ -75,7 +76,8 @@ class Donors:
         """The donors of a fold: these rows (n,), completed ``n_tables`` times."""
         key = fold, np.packbits(rows).tobytes()
         if key not in self._pools:
-            self._pools[key] = DonorPool.of(data, np.flatnonzero(rows), n_tables, self.seed + fold)
+            with one_thread():
+                self._pools[key] = DonorPool.of(data, np.flatnonzero(rows), n_tables, self.seed + fold)
         return self._pools[key]
 
     def tree(self, pool: DonorPool, fold: int, table: int, shown: Bools, number: list[int], min_leaf: int) -> DonorTree:
@@ -87,7 +89,8 @@ class Donors:
         found = self._trees.get(key)
         if found is None or found.grown.pool is not pool:
             rng = np.random.default_rng([self.seed, fold, table, *number])
-            found = DonorTree(_GrownTree(pool, table, shown, rng, min_leaf), rng)
+            with one_thread():
+                found = DonorTree(_GrownTree(pool, table, shown, rng, min_leaf), rng)
             if (len(self._trees) + 1) * len(pool.labels) <= _MAX_KEPT:
                 self._trees[key] = found
         return DonorTree(found.grown, deepcopy(found.rng))

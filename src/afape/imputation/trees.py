@@ -6,7 +6,7 @@ import numpy as np
 from sklearn import config_context
 from sklearn.tree import DecisionTreeRegressor
 
-from .._arrays import Floats, Ints, Singles, own_units
+from .._arrays import Floats, Ints, Singles, own_units, stable_order
 from ..propensity.logistic import logistic_design
 from .incomplete_groups import IncompleteGroup
 from .regressions import ROWS_PER_COEFFICIENT, least_squares
@@ -93,8 +93,6 @@ def grown_tree(
 
 def leaf_donors(donor_leaf: Ints, leaf: Ints, rng: np.random.Generator) -> Ints:
     """Draw a donor of the same leaf for each row, by its position; (len(leaf),)."""
-    order = np.argsort(donor_leaf, kind="stable")
-    ordered = donor_leaf[order]
-    first = np.searchsorted(ordered, leaf, side="left")
-    last = np.searchsorted(ordered, leaf, side="right")
-    return np.asarray(order[first + (rng.random(len(leaf)) * (last - first)).astype(np.intp)])
+    size = np.bincount(donor_leaf, minlength=int(leaf.max(initial=0)) + 1)
+    order, first = stable_order(donor_leaf, len(size)), np.cumsum(size) - size
+    return np.asarray(order[first[leaf] + (rng.random(len(leaf)) * size[leaf]).astype(np.intp)])

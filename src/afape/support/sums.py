@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from .._arrays import Bools, Floats, Ints, count_supersets, every, tally, unique_sets
+from .._arrays import Bools, Floats, Ints, count_supersets, every, stable_order, tally, unique_sets
 from ..data.retrospective import Retrospective
 from ..propensity.unsupported import unsupported_edges
 from ..propensity.weights import View, WeightedStates
@@ -71,7 +71,8 @@ def _pooled(parts: Sequence[SetSums]) -> SetSums:
 def _largest(index: Ints, values: Floats, n: int) -> Floats:
     """The ten largest positive values of each index, (n, 10), filled up with zeros."""
     some = np.flatnonzero(values > 0)
-    some = some[np.lexsort((-values[some], index[some]))]
+    some = some[np.argsort(-values[some])]
+    some = some[stable_order(index[some], n)]
     rank = np.arange(len(some)) - np.searchsorted(index[some], index[some])
     out = np.zeros((n, _HEAVIEST))
     kept = some[rank < _HEAVIEST]
@@ -174,8 +175,11 @@ def _by_group(table: WalkTable, along: Floats, levels: int, n_groups: int) -> tu
     group, state = table.edge_group[costly], table.edge_state[costly]
     acquired = tally(table.depth[state] * n_groups + group, along[costly], levels * n_groups)
     taken = table.edge_available[costly] & (along[costly] > 0)
-    pairs = np.unique(table.row[state[taken]] * n_groups + group[taken])
-    return acquired.reshape(levels, n_groups), np.bincount(pairs % n_groups, minlength=n_groups)
+    row = table.row[state[taken]]
+    row = row - np.min(row, initial=np.iinfo(row.dtype).max)
+    wanting = np.zeros((row.max(initial=-1) + 1, n_groups), dtype=bool)  # a chunk is a range of rows
+    wanting[row, group[taken]] = True
+    return acquired.reshape(levels, n_groups), wanting.sum(axis=0)
 
 
 def _heavy_states(table: WalkTable, weighted: WeightedStates, stops: Floats) -> tuple[HeavyState, ...]:

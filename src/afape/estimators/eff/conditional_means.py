@@ -146,7 +146,7 @@ def mean_amounts(
         key = np.concatenate([np.full(len(values), k) for k, values in batch])
         rows = np.concatenate([shown[k][1] for k, _ in batch])
         seen = np.array([t | completer.known.groups for t, _ in shown])[key]
-        copies = Copies(key * len(completer.data) + rows, seen)
+        copies = Copies(rows, seen)
         walked = runner.walk(completer.data, rows, np.concatenate([values for _, values in batch]), copies)
         collected.append(ledger.collect((table, key[place]) for table, place in walked))
     if not collected:
