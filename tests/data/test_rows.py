@@ -76,7 +76,7 @@ def test_split_of_a_part_keeps_its_clusters_together():
         ([[0.5, 0.5]], "'shares' must be positive and sum to 1"),
         ([float("nan"), 0.5], "'shares' must be positive and sum to 1"),
         (0.5, "'shares' must be positive and sum to 1"),
-        ([0.999, 0.001], r"'shares' must give every set a row, but \[0.999, 0.001\] of 100 .* leave set 1 empty"),
+        ([0.999, 0.001], r"'shares' must give every split a row, but \[0.999, 0.001\] of 100 .* leave split 1 empty"),
     ],
 )
 def test_split_refuses_shares_that_make_no_sense(shares, message):
@@ -85,7 +85,7 @@ def test_split_refuses_shares_that_make_no_sense(shares, message):
 
 
 def test_split_counts_clusters_and_not_rows():
-    with pytest.raises(ValueError, match="of 25 rows or clusters leave set 1 empty"):
+    with pytest.raises(ValueError, match="of 25 rows or clusters leave split 1 empty"):
         large(cluster="patient").split([0.985, 0.015])
 
 

@@ -152,9 +152,9 @@ class InducedValues:
         return out
 
     def stops(self, states: Ints, take: Ints) -> Floats | None:
-        """Return the expected targets ``take`` of stopping, (m, len(take)); None if the label is used.
+        """Return the expected amounts of stopping, in the columns ``take`` of all targets; None if the label is used.
 
-        States in which the policy never stops have 0.
+        Shape (m, len(take)). States in which the policy never stops have 0; so have rows that are not averaged over.
         """
         if self.augment_label:
             return None

@@ -64,7 +64,7 @@ def check_settings(settings: Any, tell: Any) -> Settings:
 
 
 def require_packages(description: Description) -> None:
-    """Refuse an experiment, before it starts, that needs packages which are not installed."""
+    """Raise an error, before the experiment starts, if it needs packages that are not installed."""
     needed = {"matplotlib": "plot", "pyarrow": "paper"}
     if "dqn" in description.agents.values():
         needed |= {"jax": "agents", "optax": "agents"}

@@ -97,7 +97,8 @@ class ImputedClassifier(BaseEstimator):  # type: ignore[misc]
             raise TypeError(f"'estimator' must be an instance, but is the class {model.__name__}.")
         if isinstance(model, BaseEstimator) and is_regressor(model):
             raise TypeError(
-                f"'estimator' must be a classifier, but {type(model).__name__} is a regressor: 0.9 would become class 0."
+                f"'estimator' must be a classifier, but {type(model).__name__} is a regressor: "
+                "a prediction of 0.9 would become class 0."
             )
         lacking = [m for m in ("fit", "predict") if model is not None and not hasattr(model, m)]
         if lacking:

@@ -201,7 +201,9 @@ def _checked_cost(cost: ArrayLike) -> Floats:
             f"shape {array.shape}."
         )
     if not np.isfinite(array).all() or (array.ndim == 0 and array < 0):
-        raise ValueError(f"'misclassification_cost' must be finite and not negative, but is {cost!r}.")
+        raise ValueError(
+            f"'misclassification_cost' must be finite, and not negative if it is one number, but is {cost!r}."
+        )
     return array
 
 

@@ -199,7 +199,7 @@ class Retrospective:
         return new
 
     def split(self, shares: Sequence[float], random_state: int | None = 0) -> list[Retrospective]:
-        """Split the rows at random into sets with these shares; rows of one cluster stay together.
+        """Split the rows at random into splits with these shares; rows of one cluster stay together.
 
         Parameters
         ----------
@@ -230,7 +230,7 @@ class Retrospective:
         empty = [k for k in range(len(sizes)) if not (chosen == k).any()]
         if empty:
             raise ValueError(
-                f"'shares' must give every set a row, but {list(shares)} of {n_units} rows or clusters leave set {empty[0]} "
+                f"'shares' must give every split a row, but {list(shares)} of {n_units} rows or clusters leave split {empty[0]} "
                 "empty."
             )
         return [self.take(np.flatnonzero(chosen == k)) for k in range(len(sizes))]

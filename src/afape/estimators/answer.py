@@ -129,7 +129,7 @@ class Answer:
     caveat : str
         Note on what the estimate depends on, apart from the assumption.
     replicates, lost : int
-        Number of bootstrap replicates, and number of those that lack a set or a class that the estimate needs.
+        Number of bootstrap replicates, and of those without an estimate (a set or class that it needs was not drawn).
     unsupported : float
         Share of the policy's runs that want unsupported sets.
     reduction : Reduction or None

@@ -1,4 +1,7 @@
-"""Bounds by any method, for policies that want sets that the records do not support."""
+"""Bounds by any method, for policies that want sets that the records do not support.
+
+`endings` has the runs that end at such a set, `walk.columns` their least and largest costs.
+"""
 
 from __future__ import annotations
 

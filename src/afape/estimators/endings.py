@@ -25,7 +25,7 @@ class Endings(NamedTuple):
     .. math:: m = \frac1n \sum_i \sum_{S\ supported} r_S w_S \sum_{a:\ S + a\ unsupported} \pi(a \mid S)
 
     where the inner sum is over all edges, recorded or not, each bound is the estimate of a policy that stops in S. It has
-    the formula and the influence values of any other estimate. If normalised, the mean final weight by which it is divided
+    the formula and the influence values of any other estimate. If it is normalised, its divisor (the mean final weight)
     includes m.
     """
 

@@ -96,8 +96,8 @@ class FinalScores:
         .. math:: \hat A = \frac{\sum_{i: y_i = 1} \sum_{j: y_j = 0} \omega_i \omega_j \, k(s_i, s_j)}
            {\sum_{i: y_i = 1} \omega_i \sum_{j: y_j = 0} \omega_j}, \qquad k = 1(s_i > s_j) + \tfrac12 1(s_i = s_j)
 
-        with :math:`\omega` the flow of a stop times its weight. A row has one label, so both members of a pair are never the
-        same row. The derivative with respect to the weights gives the influence values, including the error of a learned
+        with :math:`\omega` the flow of a stop times its weight. A row has one label, so the two rows of a pair
+        are different. The derivative with respect to the weights gives the influence values, including the error of a learned
         propensity. For a case it is :math:`(F_0(s) - \hat A) / P_1`, with :math:`F_0` the distribution of the scores of
         non-cases; for non-cases it is analogous.
         """

@@ -1,4 +1,4 @@
-"""Normalisers: mean weights before every decision and at the end, by which weighted sums are divided."""
+"""Normalisers: mean weights before every decision and at the end. Modules `booking` and `weighted` divide by them."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def weighed(evidence: Evidence, table: WalkTable, flows: Flows) -> WeighedTable:
 
 
 class Normalisers(NamedTuple):
-    """Result of the first pass: mean weights, and figures about the weights."""
+    """Result of the first pass over the tables: mean weights, and figures about the weights."""
 
     before: Floats  # (T + 1,) mean weight before each decision, and last the mean final weight
     clipped: int

@@ -44,7 +44,7 @@ class Formula(Protocol):
 
 
 class _Sums(NamedTuple):
-    """Result of the second pass: the booked amounts of each row."""
+    """Result of the second pass over the tables: the booked amounts of each row."""
 
     steps: Floats  # (T + 2, P) mean of weighted amounts by normaliser, not divided by it
     rows: Floats  # (n, P) weighted amounts, divided by normalisers

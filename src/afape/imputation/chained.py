@@ -1,4 +1,4 @@
-"""Chained equations: draw each group with gaps given all other groups and the label, in turns."""
+"""Chained equations: draw each group with gaps given all other groups and the label, in several rounds."""
 
 from __future__ import annotations
 

@@ -216,7 +216,10 @@ class Factorisation:
                     yield self._block([group], [group], state, [term]), dropped
 
     def _compare(self, state: _State, left: list[str]) -> tuple[FactorBlock, ...] | None:
-        """Factor of a group by comparison of rows that lack it with rows that have it, whose later factors are identified."""
+        """Factor of a group, by comparison of rows without it with rows that have it.
+
+        The later factors of the rows that have it must be identified.
+        """
         for group in left:
             later = self._solve(state.after([group]))
             others = [g for g in left if g != group] if later is not None else []

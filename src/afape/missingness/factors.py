@@ -1,4 +1,4 @@
-"""Factors of a propensity: regressors, rows and weights of each. FactorBlock names groups, OddsBlock numbers them."""
+"""Factors of a propensity: regressors, rows and weights. FactorBlock has group names, OddsBlock their positions."""
 
 from __future__ import annotations
 

@@ -82,7 +82,10 @@ class GraphMechanism:
     def random(
         cls, graph: MGraph | str, data: Retrospective, random_state: int | None = 0, *, strength: float = 1.0
     ) -> GraphMechanism:
-        """Draw weights: uniform in ± ``strength`` per standard deviation; intercepts give a recorded share of about 2/3."""
+        """Draw weights uniformly in ± ``strength``; intercepts give a recorded share of about 2/3.
+
+        The weight of a column is per standard deviation, that of an indicator or of the label code per unit.
+        """
         drawn = MGraph(graph) if isinstance(graph, str) else graph
         rng = np.random.default_rng(random_state)
         problem, names = data.problem, list(data.columns)

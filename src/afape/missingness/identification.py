@@ -30,8 +30,8 @@ class Identification:
     wanted : tuple of str
         Groups that the policy wants.
     adjust : tuple of str
-        The adjustment set: the smallest set that contains all causes of the recordings of the wanted groups and of its own
-        groups. Weights are conditional on it.
+        The adjustment set: all groups that the recording of a wanted group depends on, then all groups that the recording
+        of these depends on, and so on. Weights are conditional on it.
     label : str or None
         The label, if recording depends on it.
     blocks : tuple of FactorBlock
@@ -39,11 +39,11 @@ class Identification:
     identified : bool
         True if P(R >= S + adj | x_adj) can be learned from the records, for every set S of wanted groups.
     cut_short : bool
-        True if the graph is too large to try all factorisations; then ``identified`` False is not proven.
+        True if the graph is too large to try all factorisations; then ``identified`` may be False although one exists.
     views : dict from str to bool
         True for each of "semi-offline", "hybrid" and "missing-data" that applies.
     full_law : bool
-        True if the law of all values and indicators is identified, which no estimator here needs.
+        True if the law of all values and indicators is identified. No estimator here needs this.
     reasons : tuple of str
         The result in words.
     missing : tuple of str
@@ -171,7 +171,7 @@ def _reasons(graph: MGraph, found: Identification, offences: list[str]) -> list[
     if beside := found.beside:
         words.append(
             f"The weights also depend on whether {', '.join(beside)} is recorded; their mean given the values is 1. "
-            "Factors of further groups are fitted on rows with these weights."
+            "Factors of further groups are fitted on rows weighted by them."
         )
     views = [name for name, applies in found.views.items() if applies]
     words.append(f"Views that apply: {', '.join(views) or 'none'}.")

@@ -50,7 +50,8 @@ class AutoregressivePropensity:
     .. math:: \frac{\partial \log P(R \ge S \mid X_o)}{\partial\theta_j} = E[(r_j - p_j) \, z_j \mid R \ge S, X_o],
 
     over all patterns, or over the drawn ones with the product above as weight. The latter estimates the derivative of the
-    sum over all patterns. The mean over draws has no useful derivative, because drawn indicators jump.
+    sum over all patterns. The mean over draws has no useful derivative, because a drawn
+    indicator is 0 or 1 and does not change smoothly.
 
     Sums over patterns take long, and several estimators need those of the same states: the results of `probabilities` are
     kept, up to 2^23 numbers.

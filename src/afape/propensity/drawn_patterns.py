@@ -32,9 +32,10 @@ def drawn_probability(models: Sequence[PatternModel], fold: Ints, rows: Ints, se
 def drawn_moments(models: Sequence[PatternModel], k: int, rows: Ints, sets: Bools) -> Iterator[tuple[Ints, Floats]]:
     r"""Moments of the patterns that contain each set, estimated from drawn patterns; see `summed_moments`.
 
-    Let W be the product of the probabilities of the groups of S, and :math:`W_{<j}` the product over those before j. A
-    pattern has weight W. For j outside S the weight is :math:`W - W_{<j} \bar W / \bar W_{<j}`, because :math:`E[r_j - p_j
-    \mid r_{<j}] = 0` there; this removes most of the noise, and all of it if j comes after S.
+    Let W be the product of the probabilities of the groups of S, :math:`W_{<j}` the product over those before j.
+    Bars denote means over the drawn patterns. For j in S, a pattern has weight W. For j outside S it has weight
+    :math:`W - W_{<j} \bar W / \bar W_{<j}`, because :math:`E[r_j - p_j \mid r_{<j}] = 0` for these j.
+    The subtraction removes most of the noise, and all of it if j comes after all of S.
     """
     step = max(CELLS // (4 * _DRAWS * len(models)), 1)
     for i in range(0, len(rows), step):

@@ -167,8 +167,8 @@ class Factor:
         variance v and, by Firth's correction, no bias to that order, so that :math:`E[e^{-\hat\eta}] = e^{-\eta + v/2}`:
         without a shift, weights are too large on average. Adding v/2 corrects this; a cell of N rows, k of them recorded,
         then gets about (N + 1) / (k + 1), which is finite also for k = 0. The errors of the factors of a chain are
-        uncorrelated, so the product needs no other correction. A model that is used on its own rows is not shifted: row
-        and fit move together there, and most of the bias cancels.
+        uncorrelated, so the product needs no other correction. A model that is used on its own rows is not shifted: its
+        errors are correlated with these rows, and most of the bias cancels.
         """
         out = np.full(len(self.response), np.nan)
         for k, (fit, model) in enumerate(zip(self.fits, self.models, strict=True)):

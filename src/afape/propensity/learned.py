@@ -53,7 +53,9 @@ class LearnedPropensity:
         check_number("min_propensity", self.min_propensity, "lie in [0, 1)", lambda v: 0 <= v < 1)
         check_flag("stacked", self.stacked)
         if self.method == "autoregressive" and self.form == "boosting":
-            raise ValueError("'form' boosting needs method='chain': trees would have to be evaluated at every pattern.")
+            raise ValueError(
+                "'form' boosting needs method='chain': 'autoregressive' would evaluate the trees at every recording pattern."
+            )
         if self.estimator is not None:
             self._check_estimator()
 
@@ -71,7 +73,7 @@ class LearnedPropensity:
         if self.method == "autoregressive":
             raise ValueError(
                 "'method' autoregressive works with logistic regression only: another model would have to be evaluated at "
-                "every pattern in every row. Leave 'estimator' out, or use method='chain'."
+                "every recording pattern in every row. Leave 'estimator' out, or use method='chain'."
             )
 
 

@@ -1,4 +1,4 @@
-"""Scores of learned propensities, by which standard errors account for the learning."""
+"""Scores of learned propensities. They add the error of the learning to standard errors."""
 
 from __future__ import annotations
 

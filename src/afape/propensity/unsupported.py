@@ -103,7 +103,7 @@ class SupportMap:
     violations : tuple of Violation
         What is unsupported.
     minor : tuple of Violation
-        Violations that so few runs meet that estimates ignore them; they are reported.
+        Violations that only few runs meet. Estimates ignore them, but they are reported.
     """
 
     violations: tuple[Violation, ...] = ()

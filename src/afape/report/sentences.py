@@ -51,7 +51,7 @@ def assumption_words(missingness: MCAR | MAR | MNAR, label: str) -> str:
     if isinstance(missingness, MAR):
         names = [*missingness.given, label] if missingness.label else list(missingness.given)
         return (
-            f"We assume that two cases with the same {_listed(names)} had the same chance that any other value was recorded. "
+            f"We assume: if two cases have the same {_listed(names)}, any other value was recorded with the same chance in both. "
             "Recording depends on nothing else, in particular not on the missing values."
         )
     return "We assume that recording depends only on what the graph below shows."

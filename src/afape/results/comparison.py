@@ -119,7 +119,7 @@ class Comparison:
 
         ``rank_lower`` and ``rank_upper`` limit the ranks that agree with the simultaneous intervals of the differences.
         ``best`` is the probability that the policy is the cheapest, under the joint normal distribution of the estimates. It
-        may be small although rank 1 is not excluded, just as a p-value of 0.05 excludes nothing at the 99 % level. ``verdict``
+        may be small although rank 1 is not excluded, because a rank is excluded only at the confidence level. ``verdict``
         summarises both. Policies for which the estimator has no answer, or only bounds, are left out.
         """
         estimator = self._named(estimator)

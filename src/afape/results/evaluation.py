@@ -349,7 +349,7 @@ class Evaluation:
         sound = next((name for name in names if name in self and not isinstance(self[name][target], Bounds)), None)
         if "mi" not in self or sound is None:
             raise NotEstimableError(
-                "The check needs 'mi' and a weighted or doubly robust estimate that is not a bound."
+                "The check needs 'mi', and a weighted or doubly robust estimator with an estimate instead of bounds."
             )
         return ImputationCheck.of(sound, self[sound][target], self["mi"][target])
 

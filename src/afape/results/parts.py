@@ -35,13 +35,13 @@ class Parts:
     outcomes : dict
         Name -> `Estimate` of an outcome of the user.
     names : tuple
-        Order of the linear vector: groups, then pairs of true and predicted label.
+        The parts that costs are linear in: groups that have a price, then pairs of true and predicted label.
     values : ndarray of shape (P,)
-        The linear vector; NaN if there are only bounds.
+        Estimates of the parts in ``names``; NaN if there are only bounds.
     influence : ndarray of shape (n, P), or None
-        Its influence values; None if the estimator has none.
+        Influence values of ``values``; None if there are none.
     covariance : ndarray of shape (P, P)
-        Its joint covariance: from influence values (summed by cluster), by Rubin's rules for `mi`, or from bootstrap
+        Joint covariance of ``values``: from influence values (summed by cluster), by Rubin's rules for `mi`, or from bootstrap
         replicates; NaN if there are none.
     table : DataFrame
         One line per part.
@@ -106,29 +106,29 @@ class Parts:
 
     @property
     def names(self) -> tuple[Any, ...]:
-        """Order of the linear vector."""
+        """The parts in ``values``: groups that have a price, then pairs of true and predicted label."""
         return (*self.tariff.groups, *self.confusion)
 
     @property
     def values(self) -> Floats:
-        """Values of the linear vector, (P,); NaN if there are only bounds."""
+        """Estimates of the parts in ``names``, (P,); NaN if there are only bounds."""
         amounts, n = self.found.amounts, self.found.columns.cells.stop
         return np.full(n, np.nan) if self.bounded else amounts.values[:n]
 
     @property
     def influence(self) -> Floats | None:
-        """Influence values of the linear vector, (n, P); None if there are none."""
+        """Influence values of ``values``, (n, P); None if there are none."""
         found = None if self.bounded else self.found.amounts.influence
         return None if found is None else found[:, : self.found.columns.cells.stop]
 
     @property
     def covariance(self) -> Floats:
-        """Joint covariance of the linear vector, (P, P)."""
+        """Joint covariance of ``values``, (P, P)."""
         n = self.found.columns.cells.stop
         return np.full((n, n), np.nan) if self.bounded else self.found.amounts.covariance[:n, :n]
 
     def combine(self, coefficients: Floats) -> Estimate:
-        """Estimate a linear combination of the linear vector, with coefficients (P,); not possible for bounds."""
+        """Estimate a linear combination of ``values``, with coefficients (P,); not possible for bounds."""
         if self.bounded:
             raise ValueError(
                 "Parts can be combined only if they are estimates, but here the records give only bounds. Use the bounds in "

@@ -151,7 +151,7 @@ def warn_of_doubts(
     if fitted.fallbacks:
         warn(
             f"{fitted.fallbacks} action values could not be learned from rows with the same set and action, because "
-            "some fold has none. They come from a model with fewer groups, or else from the cost of stopping. "
+            "the other folds have none. They come from a model with fewer groups, or else from the cost of stopping. "
             "A few such states do no harm. Compare drl-semi with ipw-semi, which needs no action values. If they differ, use "
             "fewer folds (n_folds=2), merge rare groups, or evaluate a policy that wants fewer groups. The rare sets are in "
             "support.sets.",

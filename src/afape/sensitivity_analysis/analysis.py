@@ -1,4 +1,4 @@
-"""The result of a sensitivity analysis: bounds on costs, and the strength at which a conclusion tips."""
+"""The result of a sensitivity analysis: bounds on costs, and the strength up to which a conclusion is certain."""
 
 from __future__ import annotations
 
@@ -134,8 +134,8 @@ class Sensitivity:
         For each group that recording depends on, the propensity is learned again without it. ``median``, ``q95`` and
         ``max`` describe max(OR, 1/OR) between the odds of the two models, over the pairs of rows and sets in which the
         policies stop: if this group had not been recorded, the odds would have been wrong by this factor. If ``q95`` of
-        age is 1.4, an unmeasured reason as strong as age has a Lambda of about 1.4. A conclusion that tips only at 3 then
-        needs a reason that is much stronger than age, beyond all that age explains already. Models also differ by
+        age is 1.4, an unmeasured reason as strong as age has a Lambda of about 1.4. If a conclusion is certain up to 3,
+        only a reason much stronger than age, beyond all that age explains already, can change it. Models also differ by
         chance: with many columns in few rows, a group looks stronger than it is.
         """
         (spec,) = self.plan.propensities.values()

@@ -1,4 +1,7 @@
-"""Order of the weights of a row: a larger set has no smaller weight. Linear programmes under boxes and this order."""
+"""Order of the weights of a row: the weight of a set is at least that of each of its subsets.
+
+Linear programmes under this order, and under limits of each weight (boxes).
+"""
 
 from __future__ import annotations
 
@@ -59,7 +62,7 @@ class RowOrders:
         return RowOrders(blocks, states, np.repeat(np.arange(len(chained)), [len(c) for c in chained]), len(long))
 
     def under(self, nominal: Floats) -> OrderedWeights:
-        """The constraints that these nominal weights satisfy."""
+        """Keep the constraints that these nominal weights satisfy; the other pairs stay without order."""
         blocks = []
         for states, inside in self.blocks:
             w = nominal[states]

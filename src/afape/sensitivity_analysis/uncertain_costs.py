@@ -174,8 +174,8 @@ def warn_about(costs: UncertainCosts, shares: Mapping[str, float]) -> None:
         if name in costs.unsupported:
             warn(
                 f"An estimated {100 * share:.2g} % of the runs of {name!r} want a set of groups that no similar row "
-                "records, so sensitivity gives no bounds for this policy. afape.evaluate bounds its cost without "
-                "unmeasured reasons, and afape.check_support says what you can do.",
+                "records, so sensitivity gives no bounds for this policy. afape.evaluate bounds its cost if there are "
+                "no unmeasured reasons, and afape.check_support says what you can do.",
                 SupportWarning,
             )
         clipped = int(costs.view.weigh(costs.alone[name][0].states.table).clipped.sum())

@@ -74,7 +74,7 @@ class Scan:
 
 
 def choices(n: int, k: int) -> float:
-    """Number of subsets of k among n."""
+    """Number of subsets of size k of n elements."""
     return float(np.prod([(n - i) / (i + 1) for i in range(k)]))
 
 
@@ -90,7 +90,7 @@ def intervals_of_columns(scan: Scan) -> list[ScoredBox]:
 
 
 def boxes_of_columns(scan: Scan) -> list[ScoredBox]:
-    """Boxes of two columns, found on a grid of bins and refined to the row, and boxes of three columns.
+    """Boxes of two columns, found on a grid of bins and then refined, and boxes of three columns.
 
     A third column is added to the boxes of the grid whose rate is lowest compared with all rows.
     """

@@ -72,7 +72,7 @@ def implications(graph: MGraph, about: str | None = None) -> Iterator[Implicatio
 def _separated(graph: MGraph, node: str, of: str, parents: dict[str, set[str]]) -> Implication | None:
     """The implication, if there is one.
 
-    The parents of the indicator must separate it from ``of``, or these and the parents of the indicators of ``rows`` must.
+    Either the parents of the indicator separate it from ``of``, or they do so with the parents of the indicators of ``rows``.
     """
     group, values = node.removeprefix(_INDICATOR), set(graph.variables)
     given = parents[node] & values

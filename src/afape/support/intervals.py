@@ -126,8 +126,8 @@ def _tied(x: Floats, place: int, side: Literal["left", "right"]) -> int:
 def rounded_limits(axis: Axis, interval: CountedInterval, recorded: Bools, inside: Bools) -> tuple[float, float]:
     """Limits ``low <= value < high`` of the interval, as round numbers.
 
-    The interval ends at recorded rows, but the true edges lie inside it. The mean distance, counted in rows, is that between
-    two recorded rows outside; the limits are moved inwards by this number.
+    The interval ends at recorded rows, so it is wider than the region. In a continuous column, each finite limit is moved
+    inwards by the mean number of rows between two recorded rows outside, by at most 5 % of the rows of the interval.
     """
     order = axis.sorted(inside)
     x, have = axis.values[order], recorded[order]

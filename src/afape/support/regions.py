@@ -68,7 +68,7 @@ class RegionSearch:
 def find_regions(search: RegionSearch, recorded: Bools, among: Bools) -> FoundRegions:
     """Regions of the rows ``among`` in which a set is unsupported; ``recorded`` are the rows that have it.
 
-    All intervals of each column are searched, to the row; then boxes of two or three columns, if no interval stands out;
+    All intervals of each column are searched exactly; then boxes of two or three columns, if no interval stands out;
     then intervals of linear scores. A region of another shape is found in part: the rows called unsupported are then
     fewer than they should be.
     """

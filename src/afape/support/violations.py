@@ -100,7 +100,10 @@ def _unrecorded(table: WalkTable, data: Retrospective, adjust: Bools) -> Iterato
 
 
 def _shares(view: View, data: Retrospective, tables: Iterable[WalkTable]) -> tuple[Floats, Floats]:
-    """Share of the runs that meet each violation first, and share that want its set in any row, (V,) each."""
+    """Share of the runs that end at each violation, and share of the runs that want its set in whatever row, (V,) each.
+
+    If several violations apply, the run ends at the first one of the list.
+    """
     violations = view.unsupported.violations
     total, wanted = np.zeros(len(violations) + 1), np.zeros(len(violations))
     for table in tables:

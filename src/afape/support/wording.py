@@ -203,7 +203,7 @@ def advice_on(
 
 
 def _drop_groups(data: Retrospective, violations: Sequence[Violation], adjust: Bools) -> str:
-    """Groups without which no violation is left; in each step the one that most runs meet."""
+    """Advice to drop groups, so that no violation is left: in each step the group whose violations most runs meet."""
     left = list(violations)
     dropped: list[str] = []
     while left:

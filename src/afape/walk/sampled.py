@@ -1,4 +1,4 @@
-"""The sampled walk: trajectories of the blocked policy, with likelihood ratios of the policy."""
+"""The sampled walk: trajectories through available groups, weighted by likelihood ratios of the policy."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ __all__ = ["sampled_walk"]
 def sampled_walk(
     ground: Ground, rows: Ints, n_trajectories: int, seed: int, simulation: Policy | None = None
 ) -> WalkTable:
-    r"""Draw ``n_trajectories`` trajectories per row from the blocked simulation policy.
+    r"""Draw ``n_trajectories`` trajectories per row from the simulation policy, renormalised over the available groups.
 
     The flow of each taken edge and each stop is
 
