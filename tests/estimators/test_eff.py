@@ -492,7 +492,7 @@ def test_a_wrong_imputation_model_is_found(imputer, wrong):
 def test_the_imputation_check_needs_both_estimates(parts):
     classifier, data, _ = parts
     result = afape.evaluate(data, afape.AcquireNone(), classifier, missingness=afape.MAR(["x0"]), estimators=["cc"])
-    with pytest.raises(afape.NotEstimableError, match="needs 'mi' and"):
+    with pytest.raises(afape.NotEstimableError, match="needs 'mi', and"):
         result.imputation_check()
 
 
