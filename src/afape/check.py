@@ -35,10 +35,11 @@ def check_support(
 ) -> Support:
     """Check if the records support a policy; `evaluate` runs this check too.
 
-    Estimators represent runs of the policy by recorded rows that are like them. If there are no such rows, no estimator
-    can help. For every set of groups that the policy wants, the records are searched, without a model, for regions in
-    which the set is not recorded. Regions are intervals, boxes or sides of slanted lines in the columns that missingness
-    depends on.
+    An estimate uses recorded rows in place of runs of the policy. If no similar rows are recorded, no estimator can
+    help. The check looks at the sets of groups that the policy wants. It searches, without a model, for regions in
+    which a set is never or hardly ever recorded. A region is an interval of one column, a box of two or three columns,
+    or all rows on one side of a line or between two parallel lines. Only columns that missingness depends on are used.
+    With more than 512 sets, only the smallest and the largest are searched for regions.
 
     Parameters
     ----------
@@ -49,9 +50,10 @@ def check_support(
     missingness : MCAR, MAR or MNAR
         Assumption about why values are missing.
     propensity : optional
-        As in `evaluate`, but only one. With a `KnownPropensity`, a set is unsupported if its known propensity is too small.
+        As in `evaluate`, but not a list. With a `KnownPropensity`, a set is unsupported if its known probability is too
+        small.
     thresholds : SupportThresholds, optional
-        When to warn.
+        Which sets count as unsupported, when an estimate becomes bounds, and when to warn.
     n_folds, random_state, n_jobs, walk
         As in `evaluate`.
 

@@ -33,8 +33,9 @@ def compare(
 ) -> Comparison:
     """Evaluate several policies on the same rows.
 
-    Policies share folds, bootstrap draws, completed tables and learned propensities, so their differences are paired. Each
-    policy has the same estimates as in a separate evaluation.
+    All policies use the same rows, folds, bootstrap draws and completed tables, and share learned propensities. The
+    error of a difference takes into account that both estimates use the same rows. Each policy has the same estimates
+    as alone.
 
     Parameters
     ----------
@@ -47,7 +48,7 @@ def compare(
     missingness : MCAR, MAR or MNAR
         The assumption about why values are missing.
     progress : callable or bool, optional
-        Called with the number of finished steps and the number of all steps. True shows a bar, False shows none. Default: a
+        A function that is called as ``progress(done, total)``, in steps. True shows a bar, False shows none. Default: a
         bar in notebooks only.
     **options
         Options, see below.

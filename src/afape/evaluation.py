@@ -47,12 +47,14 @@ def evaluate(
     ----------
     data : Retrospective
         Records to evaluate on. Neither policy nor classifier should have been trained on them.
-    policy, classifier
-        Anything with ``probabilities(values, acquired)`` and ``predict(values, acquired)``.
+    policy
+        Any object with ``probabilities(values, acquired)``.
+    classifier
+        Any object with ``predict(values, acquired)``.
     missingness : MCAR, MAR or MNAR
         The assumption about why values are missing.
     progress : callable or bool, optional
-        Called with the number of finished steps and the number of all steps. True shows a bar, False shows none. Default: a
+        A function that is called as ``progress(done, total)``, in steps. True shows a bar, False shows none. Default: a
         bar in notebooks only.
     **options
         Options, see below.

@@ -166,7 +166,9 @@ _DRAFT = "Prices and costs are placeholders from `afape init`: edit the problem 
 def _estimators(text: str | None, missingness: MCAR | MAR | MNAR, n_values: int) -> tuple[list[str] | None, list[str]]:
     """Return the names of the estimators (None for all), and those that are left out because the table is large.
 
-    By default methods with imputations are left out, and on large tables methods with components too.
+    By default methods with imputations are left out, and on large tables methods with components too. Under `MNAR`
+    nothing is left out by default: which methods are allowed depends on the policy, and a name that is not allowed is
+    an error.
     """
     from ..estimators.catalogue import METHODS
     from ..missingness.assumptions import MNAR

@@ -49,8 +49,8 @@ Estimators = Annotated[
     str | None,
     typer.Option(
         "--estimators",
-        help="Names, separated by commas, or 'all'. The default leaves out slow ones: multiple imputation and, on large data, "
-        "the efficient estimator.",
+        help="Names, separated by commas, or 'all'. Default: all but multiple imputation and, on large data, the "
+        "efficient estimator. If the problem file has a graph or 'adjust', the default is all that it allows.",
         show_default=False,
     ),
 ]

@@ -30,8 +30,9 @@ class Problem:
     label : str
         Name of the label column.
     misclassification_cost : float, array-like or DataFrame of shape (n_classes, n_classes)
-        One cost for every wrong label, or a matrix indexed ``[true, predicted]`` in the order of ``classes``. A pandas
-        DataFrame whose index and columns are labels is aligned with the classes by label.
+        One number is the cost of every wrong prediction. An array is indexed ``[true, predicted]``, in the order of
+        ``classes``. A DataFrame has labels as index and columns, in one order, which may differ from that of
+        ``classes``. With 0, 1, ... as index and columns it is read as an array.
     classes : sequence, optional
         All labels, in the order of their codes. Default: the sorted labels found in the data.
     categories : mapping from column to its levels, optional
@@ -234,7 +235,7 @@ def _cost_labels(cost: Any) -> tuple[Any, ...] | None:
 
 
 def _places(classes: list[Any], labels: list[Any]) -> list[int]:
-    """Return the position of each class in a labelled cost matrix."""
+    """Return the position of each class among the labels of a cost matrix, compared as text; error if they differ."""
     by_text = [str(label) for label in labels]
     if len(set(by_text)) < len(by_text) or {str(c) for c in classes} != set(by_text):
         raise ValueError(

@@ -54,8 +54,8 @@ class Retrospective:
     column_group : ndarray of int, shape (d,)
         The group of each column.
     source_column : ndarray of int, shape (d,)
-        Position in ``problem.feature_columns`` of the column that each column encodes; all levels of a category have the
-        same one.
+        For each column of ``values``: position in ``problem.feature_columns`` of the column that it comes from. The
+        one-hot columns of one categorical column share a position.
     cluster : ndarray of int, shape (n,), or None
         Cluster of each row.
     partial : dict from group to int

@@ -1,6 +1,7 @@
 """Bounds by any method, for policies that want sets that the records do not support.
 
-`endings` has the runs that end at such a set, `walk.columns` their least and largest costs.
+`run.reduce` applies a method twice, at the least and at the largest cost; this module joins the two answers. `endings`
+has the runs that end at such a set. `walk.columns` has their least and largest costs.
 """
 
 from __future__ import annotations

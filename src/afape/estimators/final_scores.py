@@ -1,4 +1,7 @@
-"""Scores in the states where runs stop: area under the ROC curve and calibration, from weighted stops."""
+"""Area under the ROC curve and calibration, from weighted stops.
+
+The scores are in the table of the walk: the classifier is asked in `walk.ground`, not here.
+"""
 
 from __future__ import annotations
 

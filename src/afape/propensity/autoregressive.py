@@ -182,7 +182,7 @@ class AutoregressivePropensity:
 
 
 def _logistic(form: Form) -> Form:
-    """The form itself, or splines instead of trees, which have no coefficients for the earlier indicators."""
+    """Return the form, or splines if the form is trees: trees have no coefficients for the earlier indicators."""
     return form if form.kind != "boosting" else Form("spline")
 
 

@@ -1,4 +1,4 @@
-"""How a propensity is to be learned."""
+"""The user's settings of a learned propensity. Modules `chain` and `autoregressive` learn it; `binding` chooses."""
 
 from __future__ import annotations
 

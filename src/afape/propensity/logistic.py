@@ -242,7 +242,10 @@ def _inverse(information: Floats) -> Floats:
 
 
 def log_odds_variance(inverse_information: Floats, design: Floats) -> Floats:
-    """Variance z' A^-1 z of the fitted log-odds in these rows, (n,)."""
+    """Variance z' A^-1 z of the fitted log-odds in each row z of ``design``, (n,).
+
+    ``inverse_information`` is A^-1, (p, p).
+    """
     return np.asarray(np.einsum("ij,ij->j", inverse_information @ design.T, design.T))
 
 

@@ -384,9 +384,11 @@ class Evaluation:
         }
 
     def to_html(self, path: str | Path, **content: Any) -> None:
-        """Write a self-contained HTML page: costs, assumption, support and what the policy does. Prices can be changed in it.
+        """Write one HTML page: costs, assumption, support and what the policy does. Its reader can change the prices.
 
-        Needs the extra ``report``. ``content`` is passed to `afape.report.write_report`: ``sensitivity``, ``notes``, ``details``.
+        This needs ``pip install 'afape[report]'``. By default it also computes `afape.sensitivity`, which takes time;
+        ``sensitivity=False`` leaves it out. ``content`` may be ``sensitivity``, ``notes`` and ``details``, see
+        `afape.report.write_report`.
         """
         from ..report.page import write_report  # report is a higher layer than results
 

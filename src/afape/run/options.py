@@ -34,12 +34,14 @@ class Options:
         ``-gt``.
     values : LearnedValues, KnownValues, str or regressor, optional
         Source of the action values: `LearnedValues` (a name or a scikit-learn regressor means
-        ``LearnedValues(regressor)``) or `KnownValues`. The doubly robust part of ``eff-semi`` always uses ridge regression,
-        so that its parts add up to its costs.
+        ``LearnedValues(regressor)``) or `KnownValues`. If values are learned, the doubly robust part of ``eff-semi``
+        uses ridge regression, whatever the regressor. Its parts then add up to its costs.
     normalize : bool
-        Divide by mean weights (Hajek). The mean weights are reported either way.
+        True divides each weighted mean by the mean weight (Hajek). False does not. Mean weights are reported either
+        way.
     acquisition_weight : {"before", "after"}
-        Weight of a price in IPW: the weight before the decision, or after it as in the paper.
+        Weight of a price in IPW. "before" uses the weight of the set before the decision. "after", as in the paper,
+        uses the weight of the set with the new group.
     bootstrap : int or Bootstrap
         Number of replicates of the refitting bootstrap, or a `Bootstrap`; 0 for no bootstrap. Without bootstrap,
         ``dm-semi`` has no interval.
@@ -57,7 +59,8 @@ class Options:
         Number of completed tables of ``mi``, 10 by default. The policy runs on each table, so ``mi`` takes several times as
         long as all other estimators together. To avoid this, list other estimators in ``estimators``.
     random_state : int or None
-        Seed of folds, sampled walks, bootstrap and imputations.
+        Seed of folds, sampled walks, bootstrap, imputations and the draws of ``eff-semi``. With None, every call uses a
+        new seed.
     n_jobs : int or None
         Number of processes that walk chunks of rows and refit replicates.
     walk : WalkOptions, optional
@@ -70,8 +73,8 @@ class Options:
         are estimated like the misclassification cost. `brier`, `log_loss` and `score` make such functions from a classifier
         with ``predict_proba``.
     by : str or array, optional
-        A recorded column, or one entry per row. ``result.subgroups`` then has all estimates for each level. The
-        ``support.estimators`` of a subgroup has its effective rows and weights.
+        Name of a recorded column, or one entry per row. It defines subgroups: ``result.subgroups`` has all estimates
+        for each. The ``support.estimators`` of a subgroup has its effective rows and weights.
     """
 
     estimators: Sequence[str] | None = None

@@ -20,7 +20,8 @@ __all__ = ["answers", "populations", "reduced"]
 def populations(plan: Plan, fitted: Fitted) -> dict[str, Fitted]:
     """Return the fitted object for all rows, with key "", and for every subgroup.
 
-    Models of a subgroup are learned from all rows; only its averages use the rows of the subgroup alone.
+    All subgroups share the models, which are learned without regard to subgroups. The averages of a subgroup use only
+    its own rows.
     """
     averaged = np.ones(len(plan.data)) if plan.recipe.averaged is None else plan.recipe.averaged
     out = {"": fitted}

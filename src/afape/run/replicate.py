@@ -38,7 +38,9 @@ def replicate(
 ) -> Values:
     """Compute all estimates of one bootstrap replicate; empty if the drawn rows are too few to learn from.
 
-    ``drawn`` (n,) is how often each row was drawn. ``with_parts`` names the estimators whose parts are needed too.
+    ``drawn`` (n,) is how often each row was drawn. ``with_parts`` names the estimators whose parts are needed too. With
+    ``refit``, learned propensities and action values are learned again from the drawn rows. Always kept: the walk, the
+    folds, the chosen forms, the unsupported sets, and the components of EFF. `run` leaves out multiple imputation.
     """
     assert plan.bootstrap is not None
     out: Values = {}

@@ -24,13 +24,14 @@ _HEAVIEST = 10
 
 @dataclass(frozen=True, eq=False)
 class SetSums:
-    """Sums for each distinct set that the policy wants or reaches, (u,) each.
+    """Figures about each distinct set that the policy wants or reaches: sums, counts, a smallest and a largest value.
 
-    The *amount* of a state is its weight times its reach.
+    The *amount* of a state is its weight times its reach. A set is wanted by the amount of the state before it, times
+    the probability of the decision. Arrays have shape (u,) where no other is given.
     """
 
     sets: Bools  # (u, G)
-    wanted: Floats  # amount that flows towards the set, recorded or not
+    wanted: Floats  # amount that wants the set, recorded or not
     smallest: Floats  # smallest propensity
     largest: Floats  # largest weight
     amount: Floats  # sum of the amounts

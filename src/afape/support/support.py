@@ -61,9 +61,10 @@ class Support:
     heaviest : DataFrame
         The ten rows (positions in the data) and sets of largest weight, and their shares in the squared weights.
     balance : DataFrame
-        For each wanted set and each column that is always recorded, label included: difference between rows that have
-        the set and all rows, in standard deviations, before and after weighting, and the p-value of the latter. The
-        largest difference comes first.
+        For each of the 12 most wanted sets, and each column that is always recorded (label included): difference
+        between the rows that have the set and all rows where it is supported, in standard deviations, before and after
+        weighting. ``p_value`` tests the difference after weighting. Sets that few runs want (``thresholds.wanted``) and
+        sets that every row has are left out. At most 10,000 rows are used. The largest difference comes first.
     undecided : DataFrame
         Sets that are never recorded in a region but often beside it, where the rows are too few to decide if they can be
         recorded: ``rows_needed`` are needed. Estimates treat these regions as supported.
@@ -196,7 +197,11 @@ def _thin_sets(sets: pd.DataFrame, sums: SetSums, found: SupportMap, limits: Sup
 
 
 def _sets_to_balance(data: Retrospective, sets: pd.DataFrame, required: Bools, least: float) -> dict[str, Bools]:
-    """Sets (G,) by name that enough runs want and that some, but not all rows have; the most wanted first."""
+    """Return the masks (G,), by name, of the sets whose balance may be shown; the most wanted first.
+
+    At least the share ``least`` of the runs wants such a set, and two or more rows have it, but not every row.
+    ``required`` (u, G) has one line per line of ``sets`` and includes the groups to adjust for.
+    """
     gaps = any_of(required & ~data.always_recorded)
     enough = (sets["wanted"] >= least) & (sets["rows_recorded"] > 1) & gaps
     return {sets["set"][u]: required[u] for u in np.flatnonzero(enough)}

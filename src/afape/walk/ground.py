@@ -1,4 +1,7 @@
-"""Inputs of a walk (rows, available groups, policy, classifier), and the builder of its table."""
+"""Inputs of a walk, and the builder of its table.
+
+`Ground.ask` asks the policy, and the classifier where a run may stop (everywhere if ``predicts``).
+"""
 
 from __future__ import annotations
 
