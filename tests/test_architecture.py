@@ -12,7 +12,7 @@ import afape
 PACKAGE = Path(afape.__file__).parent
 CONTRIBUTING = Path(__file__).parents[1] / "CONTRIBUTING.md"
 SHOWN = {"plots", "report"}  # methods such as `plot` and `to_html` import these when they are called
-ENTRY_POINTS = {"evaluate", "compare", "check_support", "sensitivity"}
+ENTRY_POINTS = {"evaluate", "compare", "check_support", "sensitivity", "train"}
 
 
 def layers():

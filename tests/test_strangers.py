@@ -253,7 +253,7 @@ def test_columns_are_merged(make):
 def test_decisions_by_cost_follow_the_matrix():
     train = Retrospective(records(2000, 1), problem(misclassification_cost=[[0.0, 1.0], [9.0, 0.0]]))
     test = Retrospective(records(2000, 2), train.problem)
-    likely, by_cost = (ImputedClassifier(LogisticRegression(), decide=d).fit(train) for d in ("likely", "cost"))
+    likely, by_cost = (ImputedClassifier(LogisticRegression(), decide=d).fit(train) for d in ("label", "cost"))
     p = by_cost.predict_proba(test.values, test.recorded)
     assert_allclose(p.sum(axis=1), 1.0)
     assert_array_equal(by_cost.predict(test.values, test.recorded), (p[:, 1] > 0.1).astype(int))  # 1 / (1 + 9)

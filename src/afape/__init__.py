@@ -106,6 +106,7 @@ _ROOMS = (
     "action_values",
     "agents",
     "benchmark",
+    "classifiers",
     "datasets",
     "files",
     "gym",

@@ -23,6 +23,7 @@ __all__ = [
     "StochasticMethodWarning",
     "SupportWarning",
     "UnrecordedColumnWarning",
+    "UselessClassifierWarning",
     "ValueFallbackWarning",
     "warn",
 ]
@@ -42,6 +43,10 @@ class PartialGroupWarning(AfapeWarning):
 
 class SeenRowsWarning(AfapeWarning):
     """The classifier was trained on rows that it is evaluated on; its cost looks too low."""
+
+
+class UselessClassifierWarning(AfapeWarning):
+    """The errors of the classifier cost more than predicting one label for every case."""
 
 
 class StochasticMethodWarning(AfapeWarning):

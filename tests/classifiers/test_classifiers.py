@@ -112,9 +112,9 @@ def test_nothing_is_dropped_on_demand():
     assert_array_equal(first, second)
 
 
-@pytest.mark.parametrize("share", [-0.1, 1, 1.5, NAN])
+@pytest.mark.parametrize("share", [-0.1, 1.5, NAN, [0.5, 2]])
 def test_drop_probability_is_checked(share):
-    with pytest.raises(ValueError, match=r"'drop_probability' must lie in \[0, 1\), but is"):
+    with pytest.raises(ValueError, match=r"'drop_probability' must lie in \[0, 1\], but is"):
         ImputedClassifier(drop_probability=share).fit(Retrospective(TINY, PROBLEM))
 
 
@@ -155,7 +155,7 @@ def test_same_seed_same_classifier():
 def test_it_is_cloned_like_any_estimator():
     copy = clone(ImputedClassifier(STUMP, drop_probability=0.2, random_state=7))
     assert copy.get_params(deep=False).keys() == {
-        "estimator", "drop_probability", "random_state", "decide", "calibrate",
+        "estimator", "drop_probability", "random_state", "decide", "calibrate", "impute",
     }  # fmt: skip
     assert (copy.drop_probability, copy.random_state, copy.estimator.max_depth) == (0.2, 7, 2)
 

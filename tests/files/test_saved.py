@@ -25,6 +25,7 @@ import afape
 from afape.agents.builtin import StepBudget
 from afape.agents.clusters import ClusterAgent
 from afape.agents.value_of_information import ValueOfInformation
+from afape.classifiers.training import KINDS, untrained
 from afape.files.errors import StorageError
 from afape.files.stored_trees import check_trees
 
@@ -77,16 +78,25 @@ def test_classifier_survives(estimator, tmp_path):
     assert total == afape.true_cost(test.take(test.complete), afape.AcquireAll(), classifier)["total"].value
 
 
-def test_a_classifier_that_decides_by_cost_still_does(tmp_path):
+@pytest.mark.parametrize("calibrate", [False, None])
+def test_a_classifier_that_decides_by_cost_still_does(tmp_path, calibrate):
     train = world(cost=[[0.0, 1.0], [50.0, 0.0]])
-    classifier = afape.ImputedClassifier(LogisticRegression(), decide="cost", calibrate=False).fit(train)
-    likely = afape.ImputedClassifier(LogisticRegression()).fit(train)
+    classifier = afape.ImputedClassifier(LogisticRegression(), calibrate=calibrate).fit(train)
+    likely = afape.ImputedClassifier(LogisticRegression(), decide="label").fit(train)
     loaded = through_file(classifier, tmp_path / "c", train.problem)
     found = classifier.predict(*questions(train))
     assert (found != likely.predict(*questions(train))).any()
     assert_array_equal(loaded.predict(*questions(train)), found)
     assert repr(loaded) == repr(classifier)
     assert loaded.groups_ == classifier.groups_
+
+
+@pytest.mark.parametrize("kind", list(KINDS))
+def test_every_kind_of_trained_classifier_is_saved_without_pickle(tmp_path, kind):
+    train = world(cost=[[0.0, 1.0], [50.0, 0.0]])
+    classifier = untrained(kind).fit(train)
+    loaded = through_file(classifier, tmp_path / "c", train.problem)
+    assert_array_equal(loaded.predict(*questions(train)), classifier.predict(*questions(train)))
 
 
 def test_whole_number_labels_stay_whole_numbers(tmp_path):

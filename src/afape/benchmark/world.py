@@ -85,7 +85,7 @@ def make_world(description: Description, folder: Path, seed: int, data: Path | N
     _, population = complete.split(shares, seed)
     tell("training classifier and agents", 0, 1)
     forest = RandomForestClassifier(description.trees, max_depth=description.depth, random_state=seed)
-    classifier = ImputedClassifier(forest, random_state=seed).fit(train)
+    classifier = ImputedClassifier(forest, random_state=seed, decide="label").fit(train)  # as in the paper
     policies = make_agents(wanted, train, classifier, folder)
     truth = _truth(population, policies, classifier, folder / "truth.json", tell)
     share = float(gaps.complete.mean())

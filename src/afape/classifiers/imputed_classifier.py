@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -20,32 +21,40 @@ __all__ = ["ImputedClassifier", "column_means"]
 # Rows of separately built tables are recognised by their values. If columns have few values, different cases can have
 # equal rows, so a small share of equal rows gives no warning.
 _LOOKALIKE_SHARE = 0.01
+_FEWEST = 4  # rows of the rarest class with which probabilities are calibrated by default
 
 
 class ImputedClassifier(BaseEstimator):  # type: ignore[misc]
     r"""Impute unconditional means, then classify.
 
-    The classifier is trained on the recorded data and on a second copy in which each costly group is dropped with
+    The classifier is trained on the recorded data and on further copies in which each costly group is dropped with
     probability ``drop_probability``. So it also learns from the small sets that agents stop with.
 
     Parameters
     ----------
     estimator : scikit-learn classifier, optional
         Default: random forest of 50 trees, depth 10.
-    drop_probability : float
-        Probability that a costly group is dropped from a row of the second copy.
+    drop_probability : float or sequence of float
+        Probability that a costly group is dropped from a row of the second copy. Several numbers give several copies; in a
+        copy with probability 1 only the free groups are left.
     random_state : int or None
         Seed of the dropping and of the default forest.
-    decide : {"likely", "cost"}
-        Predict the most likely class, or the class of least expected cost,
-        :math:`\arg\min_k \sum_c p_c C_{ck}`, where C is the misclassification cost of the problem.
+    decide : {"label", "cost"}, optional
+        Predict the most likely label, or the label of least expected cost,
+        :math:`\arg\min_k \sum_c p_c C_{ck}`, where C is the misclassification cost of the problem. Default: "cost" if
+        errors have different costs, else "label".
     calibrate : bool, optional
-        Calibrate the probabilities on held-out folds with Platt's sigmoid. Default: True with ``decide="cost"``, else False.
+        Calibrate the probabilities on held-out folds with Platt's sigmoid. Default: True if the classifier decides by cost and
+        every class has at least four rows.
+    impute : bool
+        False passes NaN to the estimator where a value is not acquired. The estimator must accept NaN.
 
     Attributes
     ----------
     classes_ : ndarray
         Labels that occur in the training data.
+    decide_ : str
+        How the classifier decides: "label" or "cost".
     means_ : ndarray of shape (d,)
         Means of the recorded values.
     """
@@ -53,43 +62,59 @@ class ImputedClassifier(BaseEstimator):  # type: ignore[misc]
     def __init__(
         self,
         estimator: Any = None,
-        drop_probability: float = 0.5,
+        drop_probability: float | Sequence[float] = 0.5,
         random_state: int | None = 0,
-        decide: str = "likely",
+        decide: str | None = None,
         calibrate: bool | None = None,
+        impute: bool = True,
     ) -> None:
         self.estimator = estimator
         self.drop_probability = drop_probability
         self.random_state = random_state
         self.decide = decide
         self.calibrate = calibrate
+        self.impute = impute
 
     def fit(self, data: Retrospective) -> ImputedClassifier:
         """Train on these records."""
         self._check(data)
-        rng = np.random.default_rng(self.random_state)
-        kept = data.problem.free | (rng.random(data.recorded.shape) >= self.drop_probability)
-        thinned = np.where(kept[:, data.column_group], data.values, np.nan)
         self.means_ = column_means(data)
         self.column_group_, self.columns_ = data.column_group, data.columns
         self.groups_, self.costs_ = dict(data.problem.groups), data.costs
-        X = np.concatenate([self._impute(data.values), self._impute(thinned)])
-        y = np.concatenate([data.labels, data.labels])
+        self.decide_ = self.decide or ("cost" if _costs_differ(data.costs) else "label")
+        copies = [data.values, *self._thinned(data)]
+        X = np.concatenate([self._filled(values) for values in copies])
+        y = np.tile(data.labels, len(copies))
         model = self.estimator
         if model is None:
             model = RandomForestClassifier(n_estimators=50, max_depth=10, random_state=self.random_state)
-        self.estimator_ = self._fitted(clone(model), X, y)
+        self.estimator_ = self._fitted(clone(model), X, y, len(copies))
         self.classes_ = data.classes[np.unique(data.labels)]
         self.label_classes_ = data.classes
         self._source, self._positions = data.source, data.positions
         self._fingerprints = data.fingerprints()
         return self
 
+    @property
+    def _shares(self) -> list[Any]:
+        """Drop probabilities of the copies."""
+        given = self.drop_probability
+        return list(given) if isinstance(given, list | tuple | np.ndarray) else [given]
+
+    def _thinned(self, data: Retrospective) -> list[Floats]:
+        """Return copies of the values (n, d) in which costly groups are dropped at random."""
+        rng = np.random.default_rng(self.random_state)
+        kept = [data.problem.free | (rng.random(data.recorded.shape) >= share) for share in self._shares]
+        return [np.where(k[:, data.column_group], data.values, np.nan) for k in kept]
+
     def _check(self, data: Any) -> None:
         check_records(data)
-        check_number("drop_probability", self.drop_probability, "lie in [0, 1)", lambda v: 0 <= v < 1)
+        for share in self._shares:
+            check_number("drop_probability", share, "lie in [0, 1]", lambda v: 0 <= v <= 1)
         check_seed(self.random_state)
-        check_choice("decide", self.decide, ("likely", "cost"))
+        if self.decide is not None:
+            check_choice("decide", self.decide, ("label", "cost"))
+        check_flag("impute", self.impute)
         if self.calibrate is not None:
             check_flag("calibrate", self.calibrate)
         model = self.estimator
@@ -115,17 +140,20 @@ class ImputedClassifier(BaseEstimator):  # type: ignore[misc]
                 f"decide='cost' needs probabilities, but {type(model).__name__} gives none. Do not pass calibrate=False."
             )
 
-    def _fitted(self, model: Any, X: Floats, y: Ints) -> Any:
-        """Fit the model, calibrated if requested. Row i and row i + n / 2 are two copies of one case."""
-        calibrate = self.decide == "cost" if self.calibrate is None else self.calibrate
+    def _fitted(self, model: Any, X: Floats, y: Ints, n_copies: int) -> Any:
+        """Fit the model, calibrated if requested. ``n_copies`` rows in X are copies of one case."""
+        n_folds = int(min(5, np.bincount(y)[np.unique(y)].min() // n_copies))
+        calibrate = self.calibrate
+        if calibrate is None:
+            calibrate = self.decide_ == "cost" and n_folds >= _FEWEST
         if calibrate:
-            row = np.tile(np.arange(len(y) // 2), 2)  # both copies of a case go into one fold
-            folds = int(min(5, np.bincount(y)[np.unique(y)].min() // 2))
-            if folds < 2:
+            if n_folds < 2:
                 raise ValueError(
                     "'calibrate' needs at least two rows of every class, but one class has fewer. Pass calibrate=False."
                 )
-            model = CalibratedClassifierCV(model, cv=list(GroupKFold(folds).split(X, y, row)), method="sigmoid")
+            row = np.tile(np.arange(len(y) // n_copies), n_copies)  # all copies of a case go into one fold
+            folds = list(GroupKFold(n_folds).split(X, y, row))
+            model = CalibratedClassifierCV(model, cv=folds, method="sigmoid", ensemble=False)
         try:
             return model.fit(X, y)
         except Exception as error:
@@ -147,13 +175,13 @@ class ImputedClassifier(BaseEstimator):  # type: ignore[misc]
 
     def predict(self, values: Floats, acquired: Bools) -> Ints:
         """Predict label codes, shape (n,), from the acquired groups."""
-        if self.decide == "cost":
+        if getattr(self, "decide_", "") == "cost":
             return np.asarray((self.predict_proba(values, acquired) @ self.costs_).argmin(axis=1), dtype=np.intp)
         X = self._inputs(values, acquired)
         return np.asarray(self.estimator_.predict(X), dtype=np.intp)
 
     def _inputs(self, values: Floats, acquired: Bools) -> Floats:
-        """Inputs of the model, shape (n, d): acquired values, and means elsewhere."""
+        """Inputs of the model, shape (n, d): acquired values, and means or NaN elsewhere."""
         if not hasattr(self, "estimator_"):
             raise RuntimeError("This ImputedClassifier is not fitted yet; call fit(training_data) first.")
         values = np.asarray(values, dtype=float)
@@ -162,7 +190,7 @@ class ImputedClassifier(BaseEstimator):  # type: ignore[misc]
                 f"'values' must have the {len(self.means_)} columns of training, but has shape {values.shape}."
             )
         seen = np.where(np.asarray(acquired)[:, self.column_group_], values, np.nan)
-        return self._impute(seen)
+        return self._filled(seen)
 
     def seen(self, data: Retrospective) -> int:
         """Count the rows of ``data`` that this classifier was trained on.
@@ -182,8 +210,17 @@ class ImputedClassifier(BaseEstimator):  # type: ignore[misc]
             return 0
         return round((alike - chance) / (1 - chance) * len(data))
 
-    def _impute(self, values: Floats) -> Floats:
-        return np.where(np.isnan(values), self.means_, values)
+    def _filled(self, values: Floats) -> Floats:
+        return np.where(np.isnan(values), self.means_, values) if self.impute else values
+
+
+def _costs_differ(costs: Floats) -> bool:
+    """Return True if the label of least expected cost may differ from the most likely label.
+
+    Only the extra cost of an error matters, :math:`C_{ck} - C_{cc}`.
+    """
+    extra = (costs - np.diag(costs)[:, None])[~np.eye(len(costs), dtype=bool)]
+    return bool(len(extra)) and not np.allclose(extra, extra[0], rtol=1e-12, atol=0)
 
 
 def column_means(data: Retrospective) -> Floats:

@@ -12,30 +12,26 @@ if TYPE_CHECKING:
     from ..classifiers import Classifier, ImputedClassifier
     from ..data.retrospective import Retrospective
 
-__all__ = ["TRAINED", "classifier_for", "existing_classifier", "untrained"]
+__all__ = ["BEST", "TRAINED", "check_decide", "classifier_for", "existing_classifier", "train_named"]
 
-TRAINED = {
-    "forest": "random forest",
-    "logistic": "logistic regression",
-    "boosting": "gradient-boosted trees",
-}
+BEST = "best"
+TRAINED = (BEST, "forest", "logistic", "boosting")
 
 
-def untrained(kind: str, seed: int) -> ImputedClassifier:
-    """Return a classifier of one of the kinds in `TRAINED`, not yet trained."""
-    from ..classifiers import ImputedClassifier
+def train_named(kind: str, data: Retrospective, decide: str | None, seed: int) -> tuple[ImputedClassifier, str]:
+    """Train a classifier of one of the kinds in `TRAINED`; return it with a sentence about it."""
+    from ..classifiers.training import KINDS, train_classifier, untrained
 
-    if kind == "forest":
-        return ImputedClassifier(random_state=seed)
-    if kind == "logistic":
-        from sklearn.linear_model import LogisticRegression
-        from sklearn.pipeline import make_pipeline
-        from sklearn.preprocessing import StandardScaler
+    if kind != BEST:
+        classifier = untrained(kind, seed, decide).fit(data)
+        return classifier, f"{KINDS[kind]}, {_DECIDES[classifier.decide_]}."
+    found = train_classifier(data, decide=decide, random_state=seed)
+    listed = "; ".join(f"{line['classifier']} {line['mean']:.4g}" for line in found.costs.to_dict("records"))
+    text = f"{KINDS[found.kind]}, {_DECIDES[found.classifier.decide_]}. Cost of errors on held-out rows: {listed}."
+    return found.classifier, text
 
-        return ImputedClassifier(make_pipeline(StandardScaler(), LogisticRegression(max_iter=1000)), random_state=seed)
-    from sklearn.ensemble import HistGradientBoostingClassifier
 
-    return ImputedClassifier(HistGradientBoostingClassifier(random_state=seed), random_state=seed)
+_DECIDES = {"cost": "predicts the label of least expected cost", "label": "predicts the most likely label"}
 
 
 def existing_classifier(text: str, data: Retrospective, allow_pickle: bool) -> Classifier:
@@ -62,18 +58,31 @@ def existing_classifier(text: str, data: Retrospective, allow_pickle: bool) -> C
 
 
 def classifier_for(
-    text: str | None, data: Retrospective, share: float, seed: int, allow_pickle: bool
+    text: str | None, data: Retrospective, share: float, decide: str | None, seed: int, allow_pickle: bool
 ) -> tuple[Classifier, Retrospective, str]:
-    """Return the classifier, the rows to evaluate on, and a sentence about both.
+    """Return the classifier, the rows to evaluate on, and sentences about both.
 
     A classifier that is trained first takes a ``share`` of the rows; the other rows are returned.
     """
-    kind = text or next(iter(TRAINED))
+    kind = text or BEST
+    check_decide(decide, kind)
     if kind not in TRAINED:
         return existing_classifier(kind, data, allow_pickle), data, f"Classifier, as given: {kind}."
     train, rest = data.split([share, 1 - share], random_state=seed)
+    classifier, about = train_named(kind, train, decide, seed)
     note = (
-        f"The classifier was trained here ({TRAINED[kind]} on mean-imputed values), on {len(train):,} random rows "
-        f"({100 * share:g} % of the data). The costs below are estimated on the other {len(rest):,} rows."
+        f"The classifier was trained here, on {len(train):,} random rows ({100 * share:g} % of the data): {about} The costs "
+        f"below are estimated on the other {len(rest):,} rows."
     )
-    return untrained(kind, seed).fit(train), rest, note
+    return classifier, rest, note
+
+
+def check_decide(decide: str | None, classifier: str) -> None:
+    """Refuse an unknown ``--decide``, and ``--decide`` for a classifier that was trained elsewhere."""
+    if decide not in (None, *_DECIDES):
+        raise UserError(f"--decide must be one of {', '.join(_DECIDES)}, but is {decide!r}.")
+    if decide is not None and classifier not in TRAINED:
+        raise UserError(
+            f"--decide changes classifiers that are trained here ({', '.join(TRAINED)}), but --classifier is {classifier!r}. "
+            "Leave out one of the two options."
+        )

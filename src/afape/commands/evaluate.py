@@ -41,6 +41,7 @@ class Request:
     problem: Path
     policies: tuple[str, ...]
     classifier: str | None
+    decide: str | None
     train_share: float
     estimators: str | None
     report: Path | None
@@ -59,6 +60,7 @@ class Request:
         for policy in self.policies:
             words += ["--policy", policy]
         words += ["--classifier", self.classifier] if self.classifier else ["--train-share", f"{self.train_share:g}"]
+        words += ["--decide", self.decide] if self.decide else []
         words += ["--estimators", self.estimators] if self.estimators else []
         words += ["--bootstrap", str(self.bootstrap)] if self.bootstrap else []
         words += ["--confidence", f"{self.confidence:g}", "--seed", str(self.seed)]
@@ -78,6 +80,7 @@ def evaluate(
     report: options.Report = None,
     estimators: options.Estimators = None,
     train_share: options.TrainShare = 0.3,
+    decide: options.Decide = None,
     bootstrap: options.Bootstrap = 0,
     confidence: options.Confidence = 0.95,
     seed: options.Seed = 0,
@@ -88,8 +91,8 @@ def evaluate(
 ) -> None:
     """Estimate the costs of one or several policies, print them, and write the report."""
     request = Request(
-        data, problem, tuple(policy), classifier, train_share, estimators, report, bootstrap, confidence, seed, jobs, sensitivity,
-        allow_pickle,
+        data, problem, tuple(policy), classifier, decide, train_share, estimators, report, bootstrap, confidence, seed, jobs,
+        sensitivity, allow_pickle,
     )  # fmt: skip
     screen = Screen(as_json)
     with screen.work() as tell:
@@ -136,7 +139,7 @@ def _compare(
     policies = named_policies(list(request.policies), records, request.allow_pickle)
     tell("training the classifier", 0, 0)
     classifier, rows, note = classifier_for(
-        request.classifier, records, request.train_share, request.seed, request.allow_pickle
+        request.classifier, records, request.train_share, request.decide, request.seed, request.allow_pickle
     )
     tell("evaluating", 0, 0)
     names, left_out = _estimators(request.estimators, problem_file.missingness, rows.values.size)

@@ -14,6 +14,7 @@ __all__ = [
     "ClassifierSpec",
     "Confidence",
     "Data",
+    "Decide",
     "Estimators",
     "Jobs",
     "ProblemPath",
@@ -32,7 +33,16 @@ ClassifierSpec = Annotated[
     typer.Option(
         "--classifier",
         help="Predicts the label when the agent stops: a saved classifier (.afape), module:object, or forest, logistic or "
-        "boosting, which are trained on held-out rows. Default: forest.",
+        "boosting, which are trained on held-out rows. Default: best, the one of these three whose errors cost least.",
+        show_default=False,
+    ),
+]
+Decide = Annotated[
+    str | None,
+    typer.Option(
+        "--decide",
+        help="A classifier that is trained here predicts the most likely label (label) or the label of least expected cost "
+        "(cost). Default: cost if errors have different costs, else label.",
         show_default=False,
     ),
 ]

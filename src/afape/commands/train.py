@@ -37,6 +37,7 @@ def train(
         Path | None, typer.Option("--out", "-o", help="File for the agent.", show_default="AGENT.afape")
     ] = None,
     classifier: options.ClassifierSpec = None,
+    decide: options.Decide = None,
     seed: options.Seed = 0,
     as_json: options.AsJson = False,
     allow_pickle: options.AllowPickle = False,
@@ -56,17 +57,18 @@ def train(
         _check(agent, path, classifier_path, rest)
         from .. import agents
         from ..files.saved import save
-        from .classifiers import TRAINED, existing_classifier, untrained
+        from .classifiers import BEST, TRAINED, check_decide, existing_classifier, train_named
         from .inputs import read_files
 
         problem_file, frame = read_files(data, problem)
         records = problem_file.records(frame)
-        kind = classifier or next(iter(TRAINED))
+        kind = classifier or BEST
+        check_decide(decide, kind)
         for_classifier, for_agent, kept = records.split([0.3, 0.3, 0.4], random_state=seed)
         tell("training the classifier", 0, 0)
         model: Classifier
         if kind in TRAINED:
-            model = untrained(kind, seed).fit(for_classifier)
+            model, _ = train_named(kind, for_classifier, decide, seed)
             save(model, classifier_path, records.problem)
         else:
             model, classifier_path = existing_classifier(kind, records, allow_pickle), Path(kind)

@@ -18,7 +18,7 @@ from .. import __version__
 from ..agents.state import AgentState
 from .errors import StorageError
 from .kinds import is_storable, rebuilt, state_of
-from .stored_trees import CHECKED_TYPES, check_trees
+from .stored_trees import CHECKED_TYPES, PLAIN_TYPES, check_trees
 
 __all__ = ["FORMAT", "Reader", "packed"]
 
@@ -163,7 +163,7 @@ class Reader:
         if place.endswith(".pickle"):
             return pickle.loads(content)
         asked = _skops().get_untrusted_types(data=content)
-        allowed = [name for name in asked if name in self.trusted or name in CHECKED_TYPES]
+        allowed = [name for name in asked if name in (*self.trusted, *CHECKED_TYPES, *PLAIN_TYPES)]
         refused = [name for name in asked if name not in allowed]
         if refused:
             raise StorageError(

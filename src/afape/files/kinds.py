@@ -42,10 +42,12 @@ def _classifier_state(classifier: ImputedClassifier) -> AgentState:
     if not hasattr(classifier, "estimator_"):
         raise StorageError("This ImputedClassifier is not fitted yet; call fit(training_data) before saving it.")
     settings = {
-        "drop_probability": classifier.drop_probability,
+        "drop_probability": np.asarray(classifier.drop_probability).tolist(),
         "random_state": classifier.random_state,
         "decide": classifier.decide,
         "calibrate": classifier.calibrate,
+        "impute": classifier.impute,
+        "decides_by": classifier.decide_,
         "groups": [[name, list(columns)] for name, columns in classifier.groups_.items()],
         "columns": list(classifier.columns_),
         "classes": _labels_to_json(classifier.classes_),
@@ -67,12 +69,12 @@ def _classifier_state(classifier: ImputedClassifier) -> AgentState:
 
 def _classifier_from(state: AgentState) -> ImputedClassifier:
     plain, arrays = state.settings, state.arrays
-    names = ("drop_probability", "random_state", "decide", "calibrate")
+    names = ("drop_probability", "random_state", "decide", "calibrate", "impute")
     new = ImputedClassifier(state.models.get("estimator"), **{name: plain[name] for name in names if name in plain})
+    new.decide_ = plain["decides_by"]
     new.estimator_, new.means_ = state.models["fitted"], arrays["means"]
-    if "groups" in plain:  # files of earlier versions lack these
-        new.groups_ = {name: tuple(columns) for name, columns in plain["groups"]}
-        new.costs_ = arrays["costs"]
+    new.groups_ = {name: tuple(columns) for name, columns in plain["groups"]}
+    new.costs_ = arrays["costs"]
     new.column_group_, new.columns_ = np.asarray(arrays["column_group"], dtype=np.intp), tuple(plain["columns"])
     new.classes_, new.label_classes_ = _labels_from(plain["classes"]), _labels_from(plain["label_classes"])
     new._source, new._positions = plain["source"], np.asarray(arrays["positions"], dtype=np.intp)

@@ -16,13 +16,15 @@ from sklearn.tree._tree import Tree
 
 from .errors import StorageError
 
-__all__ = ["CHECKED_TYPES", "check_trees"]
+__all__ = ["CHECKED_TYPES", "PLAIN_TYPES", "check_trees"]
 
 # skops does not trust these types, because it checks types and not numbers; here their numbers are checked.
 CHECKED_TYPES = (
     "sklearn.tree._tree.Tree",
     "sklearn.ensemble._hist_gradient_boosting.predictor.TreePredictor",
 )
+# These run no compiled code: two numbers per class, and the model that they calibrate, which is checked itself.
+PLAIN_TYPES = ("sklearn.calibration._CalibratedClassifier", "sklearn.calibration._SigmoidCalibration")
 
 
 def check_trees(model: Any) -> None:

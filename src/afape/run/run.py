@@ -29,6 +29,7 @@ from .warn import (
     gap_of_nothing,
     levels_note,
     warn_of_assumption,
+    warn_of_classifier,
     warn_of_doubts,
     warn_of_weights,
     weight_table,
@@ -114,6 +115,7 @@ def _run(plan: Plan, policy: Policy, walked: Walked, propensities: Propensities,
     found[""] = with_caveats(found[""], choices, support, plan.thresholds.share)
     warn_of_doubts(found[""], choices, fitted, propensities, support)
     warn_of_weights(support, choices, plan)
+    warn_of_classifier(found[""], choices, fitted, plan)
     notes = (*propensities.notes, *walked.notes, *gap_of_nothing(plan, fitted, choices), *levels_note(plan))
     stops = _weighted_stops(plan, fitted, views)
     return PolicyRun(

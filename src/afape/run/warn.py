@@ -13,6 +13,7 @@ from .._arrays import share_of_heaviest
 from ..agents.policy import bind
 from ..estimators.answer import Answer
 from ..estimators.catalogue import Choice
+from ..estimators.constant_answer import dearer_than_constant
 from ..estimators.estimate import Estimate
 from ..estimators.evidence import Fitted
 from ..estimators.ipw import inverse_probability
@@ -30,16 +31,18 @@ from ..warnings import (
     NormalizerWarning,
     PropensityFitWarning,
     SupportWarning,
+    UselessClassifierWarning,
     ValueFallbackWarning,
     warn,
 )
-from .plan import Plan
+from .plan import Plan, name_of
 from .walk import Walked, walk_policies
 
 __all__ = [
     "gap_of_nothing",
     "levels_note",
     "warn_of_assumption",
+    "warn_of_classifier",
     "warn_of_doubts",
     "warn_of_weights",
     "weight_table",
@@ -162,6 +165,18 @@ def warn_of_doubts(
             "A logistic propensity did not converge, probably because a group is always (or never) recorded in some "
             "kind of rows. Check result.support for large weights.",
             PropensityFitWarning,
+        )
+
+
+def warn_of_classifier(answers: dict[str, Answer], choices: list[Choice], fitted: Fitted, plan: Plan) -> None:
+    """Warn if the errors of the classifier cost more than the best constant answer."""
+    found = dearer_than_constant(answers, choices, plan.data, plan.recipe.tariff.costs, fitted.row_weight)
+    if found is not None:
+        warn(
+            f"The errors of the classifier {name_of(plan.classifier)} cost {found.wrong.value:.4g} per run, but always "
+            f"predicting {str(found.label)!r} would cost {found.constant.value:.4g}. If errors have different costs, use a "
+            "classifier that predicts the label of least expected cost, such as afape.ImputedClassifier(decide='cost').",
+            UselessClassifierWarning,
         )
 
 
