@@ -222,6 +222,8 @@ def _print(screen: Screen, comparison: Comparison, notes: list[str], report: Pat
     screen.say()
     if len(comparison.evaluations) > 1:
         _print_ranking(screen, comparison)
+    for doubt in comparison.doubts:
+        screen.say(f"{'!' if doubt.grave else '?'} {doubt.text}")
     if report is not None:
         screen.say(f"Report: {report}")
 

@@ -90,10 +90,11 @@ def _one(found: Comparison, estimator: str, name: str, total: Estimate) -> str:
             "the records do not fully support this policy."
         )
     paid, wrong = (found.estimates(estimator, t)[name].value for t in ("acquisition", "misclassification"))
-    return (
+    answer = (
         f"Deployed, “{name}” would cost {number(total.value)} per run {interval}: {number(paid)} for acquisitions and "
-        f"{number(wrong)} for wrong labels."
+        f"{number(wrong)} for wrong labels"
     )
+    return f"{answer}. {_CAUTION}" if _grave(found) else f"{answer}."
 
 
 def _several(found: Comparison, estimator: str, points: dict[str, Estimate]) -> str:
@@ -110,8 +111,17 @@ def _several(found: Comparison, estimator: str, points: dict[str, Estimate]) -> 
     if rivals:
         names = ", ".join(f"“{n}”" for n in rivals)
         return f"“{best}” has the lowest estimate, {cost}, but the records cannot distinguish it from {names}.{tail}"
+    if _grave(found):
+        return f"“{best}” has the lowest estimate of {len(order)} policies, {cost}. {_CAUTION}{tail}"
     second = f"The next, “{order[1]}”, costs {number(points[order[1]].value)}."
     return f"“{best}” is the cheapest of {len(order)} policies, at {cost}. {second}{tail}"
+
+
+_CAUTION = "But these records do not allow a firm conclusion: see the doubts below."
+
+
+def _grave(found: Comparison) -> bool:
+    return any(doubt.grave for doubt in found.doubts)
 
 
 def _interval(estimate: Estimate, confidence: float) -> str:

@@ -23,6 +23,16 @@ from .sentences import STANDING_ASSUMPTIONS, answer_of, assumption_words
 __all__ = ["difference", "origin_of", "summarize"]
 
 _PATTERNS = 20
+_SECTIONS = {  # section of the page that has more about a doubt
+    "classifier": "behaviour",
+    "training rows": "data",
+    "tiny": "data",
+    "assumption": "assumption",
+    "support": "support",
+    "rows": "support",
+    "balance": "support",
+    "estimators": "costs",
+}
 _REPRICED = (
     "Prices were changed after the evaluation. Costs, intervals and ranking use the new prices. The costs of the sets in which "
     "runs stop use the old prices, and there is no sensitivity analysis."
@@ -58,6 +68,7 @@ def summarize(
         "estimator": estimator,
         "confidence": found.confidence,
         "answer": answer_of(found, estimator),
+        "doubts": [{**doubt._asdict(), "section": _SECTIONS[doubt.kind]} for doubt in found.doubts],
         "notes": [*notes, *([_REPRICED] if is_repriced(found) else [])],
         "policies": policies,
         "naive": _naive(found, estimator),

@@ -16,6 +16,7 @@ from ..estimators.catalogue import ranked
 from ..estimators.differences import covariance_of, draws, paired_differences
 from ..estimators.estimate import Bounds, Estimate
 from ..files.writing import plain_records
+from .doubts import Doubt, doubts_of
 from .evaluation import Evaluation, NotEstimableError
 from .frontier import Frontier, frontier_of
 from .metrics import metrics_of
@@ -92,6 +93,15 @@ class Comparison:
             )
         return (answered or here)[0]
 
+    @cached_property
+    def doubts(self) -> tuple[Doubt, ...]:
+        """What a reader must know before trusting the ranking: at most five doubts, grave ones first."""
+        try:
+            best = self.best_estimator
+        except ValueError:  # only biased estimators
+            best = ""
+        return doubts_of(self.evaluations, {name: _own_name(e, best) for name, e in self.evaluations.items()})
+
     def _named(self, estimator: Any) -> str:
         """Return the estimator that the user names, or the default."""
         return self.best_estimator if estimator is None else check_estimator(estimator)
@@ -147,7 +157,8 @@ class Comparison:
                 "rank_upper": len(names) - dearer,
             }
         )
-        table["verdict"] = [_verdict(line, len(names)) for line in table.to_dict("records")]
+        doubtful = any(doubt.grave for doubt in self.doubts)
+        table["verdict"] = [_verdict(line, len(names), doubtful) for line in table.to_dict("records")]
         return table.sort_values("estimate", ignore_index=True, kind="stable")
 
     def _parts(self, estimator: str | None) -> dict[str, Parts]:
@@ -244,7 +255,8 @@ class Comparison:
     def to_dict(self) -> dict[str, Any]:
         """Return everything except the influence values as plain numbers and text, ready for JSON."""
         evaluations = {name: e.to_dict() for name, e in self.evaluations.items()}
-        return {"confidence": self.confidence, "evaluations": evaluations, **self.standing()}
+        doubts = [doubt._asdict() for doubt in self.doubts]
+        return {"confidence": self.confidence, "doubts": doubts, "evaluations": evaluations, **self.standing()}
 
     def standing(self) -> dict[str, Any]:
         """Return ranking and differences as plain numbers and text, or the reason why there are none."""
@@ -321,12 +333,12 @@ class Comparison:
         return f"{head}, total cost by {usable[0]}\n{shown.to_string(index=False)}"
 
 
-def _verdict(line: dict[Any, Any], n_policies: int) -> str:
-    """Describe rank and probability in words."""
+def _verdict(line: dict[Any, Any], n_policies: int, doubtful: bool) -> str:
+    """Describe rank and probability in words; nothing is the cheapest if there are grave doubts."""
     if n_policies == 1:
         return "alone"
     if line["rank_upper"] == 1:
-        return "cheapest"
+        return "lowest estimate, in doubt" if doubtful else "cheapest"
     if line["rank_lower"] > 1:
         return "not the cheapest"
     return "perhaps the cheapest" if line["best"] >= 0.05 else "unlikely to be the cheapest"

@@ -32,6 +32,7 @@ from ..support.wording import percent
 from ..walk.outcomes import Scored
 from ..walk.tariff import Tariff
 from .calibration import Calibration, calibration_of
+from .doubts import Doubt, doubts_of
 from .metrics import metric_table, metrics_of
 from .parts import Parts
 from .price_plane import PricePlane, price_plane_of
@@ -210,6 +211,18 @@ class Evaluation:
                 f"None of {names or list(self.answers)} has an answer with parts. See the reasons in the column 'note'."
             )
         return found
+
+    @cached_property
+    def doubts(self) -> tuple[Doubt, ...]:
+        """What a reader must know before trusting the answer of `best_estimator`: at most five doubts, grave ones first."""
+        return doubts_of({self.policy: self}, {self.policy: self._best_or_none})
+
+    @property
+    def _best_or_none(self) -> str:
+        try:
+            return self.best_estimator
+        except NotEstimableError:
+            return ""
 
     def parts(self, estimator: str | None = None) -> Parts:
         """Return the parts of the costs: how often each group is acquired, and rates of true and predicted labels.

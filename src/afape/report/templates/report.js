@@ -213,9 +213,11 @@
     });
     return { pairs: pairs, ranks: ranks };
   }
+  const grave = data.content.doubts.some(function (d) { return d.grave; });
+  const caution = grave ? " But these records do not allow a firm conclusion: see the doubts below." : "";
   function verdict(rank) {
     if (policies.length === 1) return "alone";
-    if (rank.upper === 1) return "cheapest";
+    if (rank.upper === 1) return grave ? "lowest estimate, in doubt" : "cheapest";
     if (rank.lower > 1) return "not the cheapest";
     return rank.best >= 0.05 ? "perhaps the cheapest" : "unlikely to be the cheapest";
   }
@@ -225,12 +227,14 @@
     if (data.content.policies.length === 1) {
       const e = found[0];
       return "At these prices, “" + e.name + "” would cost " + number(e.total) + " per run " + interval(e) + ": " +
-        number(e.acquisition) + " for acquisitions and " + number(e.misclassification) + " for wrong labels.";
+        number(e.acquisition) + " for acquisitions and " + number(e.misclassification) + " for wrong labels." + caution;
     }
     const order = found.map(function (_, k) { return k; }).sort(function (a, b) { return found[a].total - found[b].total; });
     const first = found[order[0]], cost = number(first.total) + " per run " + interval(first);
     if (order.length === 1) return "At these prices, “" + first.name + "” costs " + cost + ".";
     const open = state.pairs.filter(function (p) { return (p.a === order[0] || p.b === order[0]) && p.lower <= 0 && p.upper >= 0; });
+    if (open.length === 0 && grave)
+      return "At these prices, “" + first.name + "” has the lowest estimate of " + order.length + " policies, " + cost + "." + caution;
     if (open.length === 0)
       return "At these prices, “" + first.name + "” is the cheapest of " + order.length + " policies, at " + cost + ". The next, “" + found[order[1]].name + "”, costs " + number(found[order[1]].total) + ".";
     const names = open.map(function (p) { return "“" + found[p.a === order[0] ? p.b : p.a].name + "”"; });
