@@ -49,11 +49,15 @@ def test_a_free_value_with_a_gap_is_absent():
     assert policy.probabilities(values[:0], np.zeros((0, 3), dtype=bool)).shape == (0, 4)
 
 
-def test_refuses_a_group_outside_the_problem_and_one_that_is_acquired():
+def test_a_group_that_is_acquired_stops_the_run():
+    assert_array_equal(ask(from_function(lambda row: "lactate"), [1, 1, 0]).argmax(axis=1), [3, 3, 3])
+
+
+def test_refuses_a_group_outside_the_problem_and_a_column_that_is_not_known():
     with pytest.raises(ValueError, match=r"returned 'lactat' for \{.*\}. Did you mean 'lactate'\? The groups are"):
         ask(from_function(lambda row: "lactat"), [1, 0, 0])
-    with pytest.raises(ValueError, match=r"must not return a group that is acquired, but returned 'lactate'"):
-        ask(from_function(lambda row: "lactate"), [1, 1, 0])
+    with pytest.raises(ValueError, match=r"asked for 'agee', but the columns known here are \['age'.*absent"):
+        ask(from_function(lambda row: row["agee"]), [1, 0, 0])
     with pytest.raises(TypeError, match=r"'function' must be callable, but is str"):
         from_function("lactate")
     with pytest.raises(RuntimeError, match=r"This FunctionPolicy is not bound to a problem yet"):

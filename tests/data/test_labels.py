@@ -4,7 +4,7 @@ import pandas as pd
 import pytest
 from small_tables import categorical, library, problem, records
 
-from afape import Retrospective
+from afape import Problem, Retrospective
 
 # --------------------------------------------------------------------------------------------------- labels and costs
 
@@ -108,3 +108,29 @@ def test_problem_lists_groups_and_columns_in_order():
     assert panel.feature_columns == ("c", "b", "a")
     assert panel.group_index(["one", "z"], "given").tolist() == [1, 0]
     assert repr(panel) == "Problem(z (2.5), one (free); label 'y')"
+
+
+@pytest.mark.parametrize("labels", [[0, 1], [0.0, 1.0]])
+@pytest.mark.parametrize("keys", [("0", "1"), (0, 1), (0.0, 1.0)])
+def test_a_nested_cost_is_aligned_by_label_whatever_the_type_of_its_keys(labels, keys):
+    no, yes = keys
+    cost = {yes: {no: 50.0}, no: {yes: 10.0}}
+    problem = Problem({"a": ["a"]}, {}, "y", cost)
+    data = Retrospective(pd.DataFrame({"a": [1.0, 2.0], "y": labels}), problem)
+    assert data.costs.tolist() == [[0.0, 10.0], [50.0, 0.0]]
+    turned = Problem({"a": ["a"]}, {}, "y", cost, classes=labels[::-1])
+    data = Retrospective(pd.DataFrame({"a": [1.0, 2.0], "y": labels}), turned)
+    assert data.costs.tolist() == [[0.0, 50.0], [10.0, 0.0]]
+
+
+@pytest.mark.parametrize(
+    ("cost", "words"),
+    [
+        ({"no": {"yes": 1.0}}, "lacks that of predicting 'no' if 'yes' is true"),
+        ({"no": 3.0, "yes": 2.0}, "give each true label a mapping"),
+        ({}, "give each true label a mapping"),
+    ],
+)
+def test_a_nested_cost_must_be_complete(cost, words):
+    with pytest.raises(ValueError, match=words):
+        Problem({"a": ["a"]}, {}, "y", cost)

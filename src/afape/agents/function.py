@@ -30,7 +30,8 @@ def from_function(function: Rule, columns: Sequence[str] | None = None) -> Funct
     ----------
     function : callable
         ``function(row)``; ``row`` maps column names to numbers or to levels of categorical columns. A column that is not
-        acquired is absent, so ``"lactate" in row`` is True if lactate is known.
+        acquired is absent, so ``"lactate" in row`` is True if lactate is known. If the function names a group that is
+        already acquired, the run stops.
     columns : sequence of str, optional
         ``data.columns``; needed if a text column has no declared categories in the problem.
 
@@ -43,7 +44,7 @@ def from_function(function: Rule, columns: Sequence[str] | None = None) -> Funct
     >>> import numpy as np
     >>> from afape import Problem
     >>> problem = Problem({"age": ["age"], "lactate": ["lactate"]}, {"lactate": 12.0}, "died", 500.0)
-    >>> rule = from_function(lambda row: "lactate" if row["age"] > 65 and "lactate" not in row else None)
+    >>> rule = from_function(lambda row: "lactate" if row["age"] > 65 else None)
     >>> rule.bind(problem).probabilities(np.array([[70.0, np.nan], [50.0, np.nan]]), np.array([[True, False]] * 2))
     array([[0., 1., 0.],
            [0., 0., 1.]])
@@ -108,7 +109,13 @@ class _BoundFunction(_Bound):
             for name, value in row.items()
             if acquired[self.reader.group[name]] and value is not None and value == value
         }
-        answer = self.function(known)
+        try:
+            answer = self.function(known)
+        except KeyError as error:
+            raise ValueError(
+                f"The function of {self.name} asked for {error.args[0]!r}, but the columns known here are {list(known)}. A "
+                'column that is not acquired is absent: test with "name" in row.'
+            ) from error
         names = self.reader.problem.group_names
         if answer is None:
             return len(names)
@@ -118,12 +125,7 @@ class _BoundFunction(_Bound):
                 f"{did_you_mean(answer, names)} The groups are {list(names)}."
             )
         group = names.index(answer)
-        if acquired[group]:
-            raise ValueError(
-                f"The function of {self.name} must not return a group that is acquired, but returned {answer!r} for {known}. "
-                "Return None to stop."
-            )
-        return group
+        return len(names) if acquired[group] else int(group)
 
 
 class FunctionPolicy(_Unbound):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -27,6 +28,7 @@ _AGENTS: dict[str, Callable[[Any, int], Any]] = {  # functions of the module `ag
     "dqn": lambda agents, seed: agents.DQN(random_state=seed),
     "cwcf": lambda agents, seed: agents.CwCF(random_state=seed),
 }
+_WITH_JAX = ("dqn", "cwcf")
 
 
 def train(
@@ -91,6 +93,12 @@ def _check(agent: str, path: Path, classifier_path: Path, rest: Path) -> None:
         from ..files.errors import nearest
 
         raise UserError(f"AGENT must be one of {', '.join(_AGENTS)}, but is {agent!r}. {nearest(agent, _AGENTS)}")
+    lacking = [name for name in ("jax", "optax") if agent in _WITH_JAX and find_spec(name) is None]
+    if lacking:
+        raise UserError(
+            f"{agent} learns with jax and optax, but {' and '.join(lacking)} cannot be found: pip install 'afape[agents]'. "
+            "fitted-q learns without them."
+        )
     check_writable(path, ".afape", "--out")
     for file in (classifier_path, rest):
         check_writable(file, option="--out")

@@ -29,10 +29,12 @@ class Problem:
         A group without a price, or with price 0, is *free*: revealed before the first decision.
     label : str
         Name of the label column.
-    misclassification_cost : float, array-like or DataFrame of shape (n_classes, n_classes)
+    misclassification_cost : float, array-like or DataFrame of shape (n_classes, n_classes), or nested mapping
         One number is the cost of every wrong prediction. An array is indexed ``[true, predicted]``, in the order of
         ``classes``. A DataFrame has labels as index and columns, in one order, which may differ from that of
-        ``classes``. With 0, 1, ... as index and columns it is read as an array.
+        ``classes``. With 0, 1, ... as index and columns it is read as an array. A mapping gives each true label the
+        costs of the predicted labels, ``{"died": {"survived": 5000.0}, "survived": {"died": 500.0}}``; a right
+        prediction costs 0 unless it says otherwise.
     classes : sequence, optional
         All labels, in the order of their codes. Default: the sorted labels found in the data.
     categories : mapping from column to its levels, optional
@@ -82,8 +84,9 @@ class Problem:
         object.__setattr__(self, "groups", _checked_groups(self.groups))
         object.__setattr__(self, "label", column_name(self.label))
         object.__setattr__(self, "costs", _checked_costs(self.costs, self.groups))
-        object.__setattr__(self, "cost_labels", _cost_labels(self.misclassification_cost))
-        object.__setattr__(self, "misclassification_cost", _checked_cost(self.misclassification_cost))
+        labels, cost = _labels_and_matrix(self.misclassification_cost)
+        object.__setattr__(self, "cost_labels", labels)
+        object.__setattr__(self, "misclassification_cost", _checked_cost(cost))
         object.__setattr__(self, "group_names", tuple(self.groups))
         object.__setattr__(self, "feature_columns", tuple(c for columns in self.groups.values() for c in columns))
         object.__setattr__(self, "n_groups", len(self.groups))
@@ -208,6 +211,32 @@ def _checked_cost(cost: ArrayLike) -> Floats:
     return array
 
 
+def _labels_and_matrix(cost: Any) -> tuple[tuple[Any, ...] | None, Any]:
+    """Return the labels of a labelled cost, None without labels, and the number or matrix."""
+    if not isinstance(cost, Mapping):
+        return _cost_labels(cost), cost
+    rows = {true: row for true, row in cost.items() if isinstance(row, Mapping)}
+    if len(rows) < len(cost) or not rows:
+        raise ValueError(
+            "'misclassification_cost' must give each true label a mapping from predicted labels to costs, as in "
+            f"{{'died': {{'survived': 500.0}}, ...}}, but is {cost!r}."
+        )
+    labels = list(dict.fromkeys([*rows, *(predicted for row in rows.values() for predicted in row)]))
+    for true in labels:
+        for predicted in labels:
+            if true != predicted and predicted not in rows.get(true, {}):
+                raise ValueError(
+                    f"'misclassification_cost' must have a cost for every error, but lacks that of predicting {predicted!r} if "
+                    f"{true!r} is true."
+                )
+    return tuple(labels), [[rows[true].get(predicted, 0.0) for predicted in labels] for true in labels]
+
+
+def label_text(label: Any) -> str:
+    """Return the text by which labels are compared; 1, 1.0 and "1" are one label."""
+    return f"{label:g}" if isinstance(label, Real) and not isinstance(label, bool | np.bool_) else str(label)
+
+
 def _checked_levels(column: str, levels: Any) -> list[Any] | None:
     if levels is None:
         return None
@@ -236,13 +265,13 @@ def _cost_labels(cost: Any) -> tuple[Any, ...] | None:
 
 def _places(classes: list[Any], labels: list[Any]) -> list[int]:
     """Return the position of each class among the labels of a cost matrix, compared as text; error if they differ."""
-    by_text = [str(label) for label in labels]
-    if len(set(by_text)) < len(by_text) or {str(c) for c in classes} != set(by_text):
+    by_text = [label_text(label) for label in labels]
+    if len(set(by_text)) < len(by_text) or {label_text(c) for c in classes} != set(by_text):
         raise ValueError(
             f"'misclassification_cost' must be labelled by the classes {classes}, but is labelled {labels}. Use the labels of "
             "the label column for rows and columns, or pass an array in the order of the classes."
         )
-    return [by_text.index(str(c)) for c in classes]
+    return [by_text.index(label_text(c)) for c in classes]
 
 
 def _checked_classes(classes: Sequence[Any], cost: Floats) -> list[Any]:

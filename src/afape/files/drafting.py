@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from ..data.problem import label_text
 from .errors import TableError, nearest
 
 __all__ = ["draft_problem"]
@@ -196,7 +197,7 @@ def _written(draft: _Draft, frame: pd.DataFrame, name: str) -> str:
     """Return the text of the file."""
     shares = frame[draft.label].value_counts(normalize=True)
     role = "EDIT if this is not the column to predict" if draft.guessed else "the column to predict"
-    listed = ", ".join(f"{_plain(k)} {100 * v:.0f} %" for k, v in shares.head(6).items())
+    listed = ", ".join(f"{label_text(k)} {100 * v:.0f} %" for k, v in shares.head(6).items())
     lines = [
         f"# Problem file for {_comment(name)} ({len(frame):,} rows, {frame.shape[1]} columns), drafted by `afape init`.",
         "# Lines marked EDIT contain placeholders or guesses. After editing: afape check, afape evaluate.",
@@ -252,7 +253,7 @@ def _cost_hint(classes: list[Any]) -> list[str]:
         ]
     if len(classes) != 2:
         return []
-    (a, b), (first, second) = ([_comment(f(_plain(c))) for c in classes] for f in (str, _key))
+    (a, b), (first, second) = ([_comment(f(label_text(c))) for c in classes] for f in (str, _key))
     return [
         "# If errors have different costs, replace the line above by a table at the end of the file:",
         "# [misclassification_cost]",
@@ -280,10 +281,6 @@ def _missingness_lines(draft: _Draft) -> list[str]:
         '# graph = "age -> R_cbc; age, cbc -> R_lactate"',
     ]
     return lines
-
-
-def _plain(value: Any) -> str:
-    return f"{value:g}" if isinstance(value, float) else str(value)
 
 
 def _comment(text: str) -> str:

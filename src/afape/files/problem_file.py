@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from ..data.problem import Problem
+from ..data.problem import Problem, label_text
 from ..data.retrospective import Retrospective
 from ..missingness.assumptions import MAR, MCAR, MNAR
 from .errors import ProblemFileError, nearest
@@ -210,7 +210,7 @@ def _cost(source: TomlSource) -> Any:
         )
     import pandas as pd
 
-    declared = [str(c) for c in source.data.get("classes", [])]
+    declared = [label_text(c) for c in source.data.get("classes", [])]
     inner = [str(k) for row in cost.values() if isinstance(row, dict) for k in row]
     labels = declared or list(dict.fromkeys([*cost, *inner]))
     for true, row in cost.items():

@@ -263,7 +263,7 @@ class Evaluation:
         Parameters
         ----------
         costs : mapping, optional
-            New price of every group that has a price; default: no change.
+            New prices by group; the other prices stay.
         misclassification_cost : float or array (K, K), optional
             New cost of errors, as in `Problem`; default: no change.
         """

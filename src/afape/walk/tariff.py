@@ -112,10 +112,5 @@ class Tariff:
                 raise ValueError(
                     f"'costs' must be finite and not negative, but the price of {name!r} is {price!r}. A price of 0 is fine."
                 )
-        lacking = [name for name in self.groups if name not in costs]
-        if lacking:
-            raise ValueError(
-                f"'costs' must have a price for every costly group, but leaves out {lacking}. Prices so far: "
-                f"{dict(zip(self.groups, self.prices.tolist(), strict=True))}."
-            )
-        return np.array([float(costs[name]) for name in self.groups])
+        kept = dict(zip(self.groups, self.prices.tolist(), strict=True))
+        return np.array([float(price) for price in (kept | dict(costs)).values()])
