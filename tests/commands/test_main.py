@@ -26,16 +26,28 @@ def test_every_command_has_help_and_is_documented(command):
     assert f"`afape {command}" in DOCUMENTATION
 
 
-def test_demo_prints_every_policy_and_estimator(tmp_path):
-    result = CliRunner().invoke(app, ["demo", "--rows", "5000", "--report", str(tmp_path / "demo.html")])
+@pytest.mark.parametrize("every", [False, True])
+def test_demo_prints_three_policies_and_marks_misses_without_colour(tmp_path, every):
+    words = ["demo", "--rows", "5000", "--report", str(tmp_path / "demo.html"), *(["--all"] if every else [])]
+    result = CliRunner().invoke(app, words)
     assert result.exit_code == 0, result.output
-    for word in ("Random 10 %", "Random 50 %", "Random 90 %", "ipw-semi", "ipw-semi-gt", "blocking", "distance"):
+    for word in ("nothing", "where unsure", "everything", "the interval misses the true cost"):
         assert word in result.output
-    assert "imp-mean, blocking and cc are common practice" in result.output
-    assert (tmp_path / "demo.html").stat().st_size > 100_000
-    table = result.output[: result.output.index("distance, acquis.")]
+    shown = (
+        ("ipw-semi", "ipw-semi-gt", "distance")
+        if every
+        else ("the truth", "common practice", "afape (eff-semi)", "off by")
+    )
+    for word in shown:
+        assert word in result.output
+    table = result.output[: result.output.index("distance, acquis." if every else "off by: ")]
+    assert any(
+        ("common practice" in line and line.rstrip().endswith("misses")) or "*" in line for line in table.splitlines()
+    )
     assert max(map(len, table.splitlines())) <= 80
     assert "…" not in result.output
+    assert "nan" not in result.output
+    assert (tmp_path / "demo.html").stat().st_size > 100_000
 
 
 def test_help_does_not_wait_for_scikit_learn():

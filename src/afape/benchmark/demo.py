@@ -1,4 +1,4 @@
-"""The demo: three random policies on the synthetic problem, estimated costs beside the true ones."""
+"""The demo: three policies on the synthetic problem, estimated costs beside the true ones."""
 
 from __future__ import annotations
 
@@ -7,6 +7,8 @@ from dataclasses import dataclass
 
 import pandas as pd
 
+from ..agents.builtin import AcquireAll, AcquireNone
+from ..agents.policy import Policy
 from ..comparison import compare
 from ..estimators.estimate import Estimate
 from ..evaluation import true_cost
@@ -15,7 +17,10 @@ from ..warnings import HeavyWeightsWarning, SupportWarning
 from .synthetic import synthetic_mar, synthetic_policies
 from .world import Tell
 
-__all__ = ["Demo", "demo_table", "run_demo"]
+__all__ = ["COMMON", "Demo", "demo_policies", "demo_table", "run_demo"]
+
+COMMON = "blocking"  # what the field reports most often
+_SHORT = [COMMON, "drl-semi", "eff-semi"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -28,38 +33,47 @@ class Demo:
         Comparison of the three policies.
     truths : dict
         True costs by policy and target.
-    words : dict
-        Warnings of the support check by policy.
     """
 
     comparison: Comparison
     truths: dict[str, dict[str, Estimate]]
-    words: dict[str, str]
 
 
-def run_demo(n_rows: int, random_state: int, tell: Tell) -> Demo:
-    """Evaluate Random 10 %, 50 % and 90 % on the synthetic MAR problem; ``tell(step, done, total)`` reports progress."""
+def demo_policies() -> dict[str, Policy]:
+    """Acquire nothing, acquire everything, or acquire where the label is uncertain."""
+    return {
+        "acquire nothing": AcquireNone(),
+        "acquire where unsure": synthetic_policies()["Adaptive"],
+        "acquire everything": AcquireAll(),
+    }
+
+
+def run_demo(n_rows: int, random_state: int, tell: Tell, every_estimator: bool = False) -> Demo:
+    """Evaluate three policies on the synthetic MAR problem; ``tell(step, done, total)`` reports progress.
+
+    With ``every_estimator`` all estimators are applied, with a learned and with the true propensity.
+    """
     tell("drawing data and training the classifier", 0, 1)
     problem = synthetic_mar(n_rows)
     classifier, data, complete = problem.prepare(random_state)
-    known = problem.mechanism.propensity(data)
-    policies = {name: policy for name, policy in synthetic_policies().items() if name != "Adaptive"}
+    policies = demo_policies()
     truths = {name: true_cost(complete, policy, classifier) for name, policy in policies.items()}
+    known = problem.mechanism.propensity(data)
     with warnings.catch_warnings():
-        for shown in (SupportWarning, HeavyWeightsWarning):  # the demo prints them below its table
+        for shown in (SupportWarning, HeavyWeightsWarning):  # the demo prints doubts below its table
             warnings.simplefilter("ignore", shown)
         comparison = compare(
             data,
             policies,
             classifier,
             missingness=problem.missingness,
-            propensity=[None, known],
+            estimators=None if every_estimator else _SHORT,
+            propensity=[None, known] if every_estimator else None,
             n_imputations=5,  # ten, the default, would take most of the time
             random_state=random_state,
             progress=lambda done, todo: tell("evaluating", done, todo),
         )
-    supports = {name: e.support for name, e in comparison.evaluations.items()}
-    return Demo(comparison, truths, {name: " ".join((*s.warnings, *s.heavy)) for name, s in supports.items()})
+    return Demo(comparison, truths)
 
 
 def demo_table(demo: Demo) -> pd.DataFrame:
