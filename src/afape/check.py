@@ -12,7 +12,8 @@ from .run.fit import bind_propensities, views_of
 from .run.options import Options
 from .run.plan import Silent, make_plan
 from .run.walk import walk_policies
-from .support.implications import MissingnessCheck, advice_from, check_implications, implications
+from .support.implications import MissingnessCheck, check_implications, implications
+from .support.suggestion import suggestion_from
 from .support.support import Support, support_of
 from .support.thresholds import SupportThresholds
 from .walk.walker import WalkOptions
@@ -110,5 +111,5 @@ def check_missingness(data: Retrospective, missingness: MCAR | MAR | MNAR, *, le
     check_confidence(level, "level")
     make_plan(data, Silent(), missingness, Options())  # raises an error if the arguments do not fit
     table = check_implications(data, implications(missingness.graph_on(data)))
-    advice = advice_from(missingness, data, table[table["p_adjusted"] < level])
-    return MissingnessCheck(repr(missingness), table, level, advice)
+    change = suggestion_from(missingness, data, table[table["p_adjusted"] < level])
+    return MissingnessCheck(repr(missingness), table, level, change)

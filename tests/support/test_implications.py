@@ -13,6 +13,7 @@ from worlds import Zero
 import afape
 from afape.propensity.logistic import fit_logistic, flexible_design, score_test
 from afape.support.implications import holm, implications
+from afape.warnings import DroppedRowsWarning
 
 MAR = afape.MAR(["base"])
 GRAPH = afape.MNAR("base -> R_a; base, a -> R_b; base, R_a -> R_c")
@@ -182,6 +183,24 @@ def test_words_and_what_follows():
     assert "Use afape.MAR(given=['base'])" in afape.check_missingness(world(0), afape.MCAR()).advice[0]
     edge = afape.check_missingness(world(0, value=np.log(2)), GRAPH)
     assert edge.advice == ("Add b -> R_c to the graph.",)
+    assert found.suggestion.toml.endswith('assumption = "MAR"\n    given = ["base"]\n    label = true')
+    assert edge.suggestion.toml == "Add b -> R_c to 'graph' in the problem file."
+    assert 'assumption = "MNAR" and a graph with b -> R_c' in by_value.suggestion.toml
+
+
+def test_a_group_with_few_gaps_is_offered_with_its_price_in_rows():
+    """R_b depends on z, which 2 % of the rows lack; z is far the strongest reason."""
+    rng = np.random.default_rng(0)
+    a, z, b = rng.normal(size=(3, 4000))
+    has = rng.random(4000) < 1 / (1 + np.exp(-1.5 * z))
+    frame = pd.DataFrame({"a": a, "z": np.where(rng.random(4000) < 0.02, np.nan, z), "b": np.where(has, b, np.nan)})
+    problem = afape.Problem({"a": ["a"], "z": ["z"], "b": ["b"]}, {"b": 1.0}, "y", 1.0)
+    data = afape.Retrospective(frame.assign(y=rng.integers(0, 2, 4000)), problem)
+    found = afape.check_missingness(data, afape.MAR(["a"]))
+    assert f"{int(data.values[:, 1].size - data.recorded[:, 1].sum())} of 4000 rows lack" in found.advice[0]
+    assert "afape.MAR(given=['a', 'z'], drop_gaps=True)" in found.advice[0]
+    with pytest.warns(DroppedRowsWarning):
+        assert afape.check_missingness(data, found.suggestion.assumption).holds
 
 
 def test_too_few_rows_are_said():

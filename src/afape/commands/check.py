@@ -70,13 +70,28 @@ def _print(screen: Screen, data: Retrospective, tested: MissingnessCheck, suppor
     screen.show(f"[bold]{len(data):,} rows, label {escape(str(data.problem.label))}[/]")
     screen.show(_groups(data))
     screen.say()
-    screen.say(str(tested))
+    head, *_ = str(tested).splitlines()
+    screen.say("\n".join([head, *(f"! {text}" for text in tested.largest())]))
     for name, support in supports.items():
         screen.say()
         screen.show(f"[bold]{escape(name)}[/]")
         for text in support.words:
             screen.say(text)
         screen.say(support.groups.to_string(index=False, float_format="{:.4g}".format))
+    screen.say()
+    screen.say(f"Next: {_next_step(tested, supports)}")
+
+
+def _next_step(tested: MissingnessCheck, supports: dict[str, Support]) -> str:
+    """Return one thing to do, the most important first."""
+    if tested.suggestion is not None:
+        return tested.suggestion.toml
+    for name, support in supports.items():
+        if support.advice and not support.holds:
+            return f"{support.advice[0]} (policy {name})"
+    if not supports:
+        return "check the support of a policy with --policy all."
+    return "nothing found here contradicts an evaluation: afape compare."
 
 
 def _groups(data: Retrospective) -> Any:

@@ -118,16 +118,16 @@ def _print_all(screen: Screen, found: Demo, table: pd.DataFrame) -> None:
     )
 
 
-def _misses(line: dict[str, Any]) -> bool:
+def _misses(line: dict[Any, Any]) -> bool:
     """True if the interval misses the true cost; False if there is no interval."""
     return bool(line["truth"] < line["lower"] or line["truth"] > line["upper"])
 
 
-def _estimate(line: dict[str, Any]) -> str:
+def _estimate(line: dict[Any, Any]) -> str:
     return "bounds" if line["bound_lower"] == line["bound_lower"] else f"{line['estimate']:.3f}"
 
 
-def _interval(line: dict[str, Any]) -> str:
+def _interval(line: dict[Any, Any]) -> str:
     return "bootstrap only" if line["lower"] != line["lower"] else f"{line['lower']:.3f} to {line['upper']:.3f}"
 
 

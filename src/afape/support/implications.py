@@ -17,11 +17,11 @@ from ..files.writing import plain_records
 from ..missingness.assumptions import MAR, MCAR, MNAR, Conditioning
 from ..missingness.graph import MGraph
 from ..propensity.logistic import fit_logistic, flexible_design, logistic_design, score_test
+from .suggestion import Suggestion, suggestion_from
 
 __all__ = [
     "Implication",
     "MissingnessCheck",
-    "advice_from",
     "check_implications",
     "holm",
     "implications",
@@ -33,6 +33,7 @@ _INDICATOR = "R_"
 _LEAST_ROWS = 20  # a test needs this many rows with, and this many without the group
 _LEVEL = 0.05  # p-value below which a sentence says "predicts"
 _SUSPECTED, _CONTRADICTED = 0.02, 0.01  # adjusted p-values: test all rows, and warn in an evaluation
+_SHOWN = 10  # rejected implications that are printed
 _LABEL_ROWS = 10_000  # rows in which the label is tested first, at most
 _COLUMNS = ["recording", "of", "given", "rows", "statistic", "degrees", "odds_ratio", "p_value", "p_adjusted", "words"]
 
@@ -115,7 +116,8 @@ def label_findings(data: Retrospective, missingness: MCAR | MAR | MNAR, groups: 
     if not (table["p_adjusted"] < _CONTRADICTED).any():
         return ""
     rejected = table[table["p_adjusted"] < _LEVEL]
-    advice = " ".join(advice_from(missingness, data, rejected))
+    change = suggestion_from(missingness, data, rejected)
+    advice = "" if change is None else change.python
     return (
         f"The records contradict {missingness!r}: {'; '.join(rejected['words'])}. {advice} "
         "afape.check_missingness tests all implications of the assumption."
@@ -224,14 +226,19 @@ class MissingnessCheck:
         freedom, odds ratio, p-value, p-value adjusted for the number of tests (Holm), and a sentence.
     level : float
         An implication is rejected if its adjusted p-value is below this.
-    advice : tuple of str
+    suggestion : Suggestion or None
         What to change if implications are rejected.
     """
 
     assumption: str
     table: pd.DataFrame
     level: float
-    advice: tuple[str, ...] = ()
+    suggestion: Suggestion | None = None
+
+    @property
+    def advice(self) -> tuple[str, ...]:
+        """What to change if implications are rejected, for a user of Python."""
+        return () if self.suggestion is None else (self.suggestion.python,)
 
     @property
     def rejected(self) -> pd.DataFrame:
@@ -268,37 +275,9 @@ class MissingnessCheck:
         head = f"{self.assumption}: {tested} implications tested, {rejected} rejected at level {self.level:g}"
         if len(self.table) > tested:
             head += f", {len(self.table) - tested} not testable"
-        return "\n".join([head, *(f"! {text}" for text in self.findings), *(f"> {text}" for text in self.advice)])
+        return "\n".join([head, *(f"! {text}" for text in self.largest()), *(f"> {text}" for text in self.advice)])
 
-
-def advice_from(missingness: MCAR | MAR | MNAR, data: Retrospective, rejected: pd.DataFrame) -> tuple[str, ...]:
-    """What to change after rejected implications: add the label, a group, or an edge of the graph."""
-    label, names = data.problem.label, list(data.problem.group_names)
-    of = list(dict.fromkeys(rejected["of"]))
-    edges = [_edge(line["recording"], line["of"]) for line in rejected.to_dict("records")]
-    if isinstance(missingness, MNAR) and missingness.graph is not None:
-        return (f"Add {'; '.join(edges)} to the graph.",) if edges else ()
-    groups = [g for g in of if g in names]
-    add = [g for g in groups if data.always_recorded[names.index(g)]]
-    if add:  # these groups may explain the other dependences
-        what, call = " and ".join(map(repr, add)), _call(missingness, add, False)
-        return (f"Recording depends on {what}. Use {call}, and check again.",)
-    if label in of:
-        return (f"Recording depends on the label {label!r}. Use {_call(missingness, [], True)}, and check again.",)
-    if not edges:
-        return ()
-    return (f"Groups with gaps cannot be in 'given'. Use afape.MNAR(graph=...) with {'; '.join(edges)} in the graph.",)
-
-
-def _edge(recording: str, of: str) -> str:
-    return f"{of} {'<->' if of.startswith(_INDICATOR) else '->'} {_INDICATOR}{recording}"
-
-
-def _call(missingness: MCAR | MAR | MNAR, more: Sequence[str], label: bool) -> str:
-    """Code of the assumption with more groups, or with the label, added."""
-    if isinstance(missingness, MNAR):
-        kind, key, given, label = "MNAR", "adjust", list(missingness.adjust or ()), label or missingness.label
-    else:
-        kind, key, given = "MAR", "given", list(missingness.given) if isinstance(missingness, MAR) else []
-        label = label or (isinstance(missingness, MAR) and missingness.label)
-    return f"afape.{kind}({key}={[*given, *more]!r}{', label=True' if label else ''})"
+    def largest(self, most: int = _SHOWN) -> tuple[str, ...]:
+        """Return the sentences about the ``most`` clearest rejections, and how many more there are."""
+        more = len(self.findings) - most
+        return (*self.findings[:most], *((f"{more} more: see the table",) if more > 0 else ()))
