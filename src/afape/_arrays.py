@@ -12,6 +12,7 @@ __all__ = [
     "Singles",
     "any_of",
     "cluster_sums",
+    "concentration",
     "count_supersets",
     "distinct",
     "effective_size",
@@ -75,6 +76,18 @@ def effective_size(weight: Floats, cluster: Ints | None) -> float:
     """Kish's effective sample size of rows or clusters: squared sum over sum of squares."""
     sums = cluster_sums(weight, cluster)
     return float(sums.sum() ** 2 / (sums**2).sum())
+
+
+def concentration(weight: Floats, cluster: Ints | None) -> float:
+    r"""Share of the total weight in a typical row, or cluster, of those that carry the variance.
+
+    .. math:: \kappa = \frac{\sum_i w_i^3}{\sum_i w_i^2 \sum_i w_i}
+
+    1/n for n equal weights, at most the share of the heaviest row; 0 if all weights are 0.
+    """
+    sums = cluster_sums(weight, cluster)
+    total = sums.sum() * (sums**2).sum()
+    return float((sums**3).sum() / total) if total > 0 else 0.0
 
 
 def share_of_heaviest(values: Floats, cluster: Ints | None, count: int = 10) -> float:

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
 from ._arguments import check_confidence, check_jobs, check_seed
 from ._progress import Progress
-from .agents.policy import Policy, bind
+from .agents.policy import Policy, bind, ignores_values
 from .classifiers import Classifier, check_classifier
 from .comparison import judge
 from .data.retrospective import Retrospective

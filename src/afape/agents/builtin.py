@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike
 from .._arguments import check_count, check_number
 from .._arrays import Bools, Floats, Ints
 from ..data.problem import Problem
-from .policy import Policy, bind, check_policy, not_bound, one_hot_actions
+from .policy import Policy, bind, check_policy, ignores_values, not_bound, one_hot_actions
 from .state import AgentState
 
 __all__ = ["AcquireAll", "AcquireNone", "DecisionRule", "FixedOrder", "RandomSubset", "StepBudget"]
@@ -44,6 +44,8 @@ class RandomSubset(_Arguments):
         Probability of each costly group, in [0, 1].
     """
 
+    ignores_values = True
+
     def __init__(self, p: float) -> None:
         self.p: float = check_number("p", p, "lie in [0, 1]", lambda share: 0 <= share <= 1)
 
@@ -60,6 +62,8 @@ class RandomSubset(_Arguments):
 
 
 class _BoundRandomSubset:
+    ignores_values = True
+
     def __init__(self, p: float, costly: Bools) -> None:
         self.p, self.costly = p, np.flatnonzero(costly)
 
@@ -84,6 +88,8 @@ class FixedOrder(_Arguments):
         Names of the groups, in the order of acquisition.
     """
 
+    ignores_values = True
+
     def __init__(self, groups: Sequence[str]) -> None:
         if isinstance(groups, str):
             raise TypeError(f"'groups' must be a list of group names, but is the text {groups!r}.")
@@ -104,6 +110,8 @@ class FixedOrder(_Arguments):
 
 
 class _BoundFixedOrder:
+    ignores_values = True
+
     def __init__(self, order: Ints) -> None:
         self.order = order
 
@@ -115,6 +123,8 @@ class _BoundFixedOrder:
 
 class AcquireAll(_Arguments):
     """Acquire every costly group, in group order."""
+
+    ignores_values = True
 
     def bind(self, problem: Problem) -> Policy:
         """Look up which groups are costly."""
@@ -130,6 +140,8 @@ class AcquireAll(_Arguments):
 
 class AcquireNone(_Arguments):
     """Stop at once, with the free groups."""
+
+    ignores_values = True
 
     def probabilities(self, values: Floats, acquired: Bools) -> Floats:
         """Return probability 1 for stopping."""
@@ -153,6 +165,11 @@ class StepBudget:
     def __init__(self, policy: Any, n_steps: int) -> None:
         check_count("n_steps", n_steps, 0)
         self.policy, self.n_steps = check_policy(policy), n_steps
+
+    @property
+    def ignores_values(self) -> bool:
+        """True if the policy does."""
+        return ignores_values(self.policy)
 
     def bind(self, problem: Problem) -> Policy:
         """Bind the policy and look up which groups are costly."""
@@ -178,6 +195,7 @@ class StepBudget:
 class _BoundBudget:
     def __init__(self, policy: Policy, n_steps: int, costly: Bools) -> None:
         self.policy, self.n_steps, self.costly = policy, n_steps, costly
+        self.ignores_values = ignores_values(policy)
 
     def probabilities(self, values: Floats, acquired: Bools) -> Floats:
         spent = acquired[:, self.costly].sum(axis=1) >= self.n_steps

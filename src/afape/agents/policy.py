@@ -10,7 +10,7 @@ from .._arrays import Bools, Floats, Ints, any_of, every
 from ..classifiers import check_not_training
 from ..data.problem import Problem
 
-__all__ = ["Policy", "ask_policy", "bind", "check_policy", "epsilon_greedy", "not_bound", "one_hot_actions"]
+__all__ = ["Policy", "ask_policy", "bind", "check_policy", "epsilon_greedy", "ignores_values", "not_bound", "one_hot_actions"]
 
 _SUM_TOLERANCE = 1e-6
 
@@ -20,7 +20,8 @@ class Policy(Protocol):
     """An agent: it chooses the next group to acquire, or stops.
 
     A policy may also have a method ``bind(problem)``. It is called once, before ``probabilities``, and returns a policy
-    that knows the groups and prices of this problem. Most built-in policies need it.
+    that knows the groups and prices of this problem. Most built-in policies need it. If its probabilities do not depend on the
+    values, it may have the attribute ``ignores_values = True``: what it acquires is then certain and needs no interval.
     """
 
     def probabilities(self, values: Floats, acquired: Bools) -> Floats:
@@ -46,6 +47,11 @@ def bind(policy: Any, problem: Problem, argument: str = "policy") -> Policy:
     checked = check_policy(policy, argument)
     bound = policy.bind(problem) if hasattr(policy, "bind") else checked
     return check_policy(bound, argument)
+
+
+def ignores_values(policy: Any) -> bool:
+    """True if the policy says that its probabilities do not depend on the values."""
+    return bool(getattr(policy, "ignores_values", False))
 
 
 def check_policy(policy: Any, argument: str = "policy") -> Policy:

@@ -9,7 +9,7 @@ from typing import NamedTuple, Protocol
 import numpy as np
 from scipy.sparse import csr_array
 
-from .._arrays import Floats, Ints, cluster_sums
+from .._arrays import Floats, Ints, cluster_sums, concentration
 from .estimate import Estimate
 from .imputed import ImputedEstimate
 
@@ -26,15 +26,21 @@ __all__ = [
 
 
 class Sample(NamedTuple):
-    """The rows that estimates come from, and the level of their intervals."""
+    """The rows that estimates come from, the level of their intervals, and how the weight is spread."""
 
     cluster: Ints | None
     rows: str  # identity of the rows
     confidence: float
+    concentration: float = 0.0  # share of the weight in a typical row that carries the variance
 
     def estimate(self, value: float, influence: Floats | None) -> Estimate:
         """Return an estimate on these rows."""
-        return Estimate(value, influence, self.cluster, self.rows, self.confidence)
+        concentration = self.concentration
+        return Estimate(value, influence, self.cluster, self.rows, self.confidence, concentration=concentration)
+
+    def weighted(self, weight: Floats) -> Sample:
+        """Return the sample with the concentration of these weights (n,)."""
+        return self._replace(concentration=concentration(weight, self.cluster))
 
 
 class Replicates(NamedTuple):

@@ -13,7 +13,7 @@ from .._arrays import Floats
 from ..walk.columns import PartColumns
 from ..walk.tariff import Tariff
 from .amounts import Amounts, ReplicatedAmounts, Replicates, Sample
-from .estimate import Bounds, Estimate
+from .estimate import Bounds, Estimate, certain, limits_of_sum
 
 __all__ = ["Answer", "Costs", "PartAmounts", "Reduction", "sample_of"]
 
@@ -50,12 +50,22 @@ class Costs:
 
     def estimate(self, target: str) -> Estimate:
         """Return the estimate of a target, or `Bounds` if runs want unsupported sets."""
-        limits = self.tariff.limits[target]
+        limits = self._limits(target)
         if self.unsupported is not None and not np.isfinite(limits).all():  # an outcome without limits
             low, high = (Estimate(end, None, limits=limits) for end in limits)
             return Bounds.between(low, high, self.unsupported)
         coefficients = self.tariff.coefficients(target)
         return _estimate(self.amounts, self.unsupported, coefficients, coefficients, limits)
+
+
+    def _limits(self, target: str) -> tuple[float, float]:
+        """Return the least and the largest possible cost; acquisitions of a fixed policy are certain."""
+        limits = self.tariff.limits
+        if self.tariff.fixed and self.unsupported is None and target in ("acquisition", "total"):
+            paid = certain(self.amounts.combine(self.tariff.coefficients("acquisition")))
+            if paid.limits[0] == paid.limits[1]:
+                return paid.limits if target == "acquisition" else limits_of_sum(paid.limits, limits["misclassification"], 1)
+        return limits[target]
 
 
 @dataclass(frozen=True, eq=False)
@@ -185,4 +195,4 @@ class Answer:
 def sample_of(estimate: Estimate) -> Sample:
     """Return the rows of an estimate."""
     estimate = estimate.least if isinstance(estimate, Bounds) else estimate
-    return Sample(estimate.cluster, estimate.rows, estimate.confidence)
+    return Sample(estimate.cluster, estimate.rows, estimate.confidence, estimate.concentration)

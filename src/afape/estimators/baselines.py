@@ -44,7 +44,7 @@ class RunAverage:
 
     def parts(self) -> PartAmounts:
         """Return the averages of the parts of the costs."""
-        return PartAmounts(RunAmounts(self.runs.parts, self.used, self.sample), self.runs.columns)
+        return PartAmounts(RunAmounts(self.runs.parts, self.used, self.sample.weighted(self.used)), self.runs.columns)
 
 
 def mean_imputed(evidence: Evidence) -> RunAverage:

@@ -7,7 +7,7 @@ from itertools import combinations
 
 import numpy as np
 import pandas as pd
-from scipy.special import ndtr, stdtr, stdtrit
+from scipy.special import ndtr
 
 from .._arrays import Floats, cluster_sums
 from .estimate import Estimate
@@ -31,29 +31,23 @@ def paired_differences(
     difference = values[a] - values[b]
     each = list(estimates.values())
     paired = [each[i] - each[j] for i, j in pairs]
-    rounding = 1e-12 * max(1.0, float(np.abs(values).max()))
-    errors = np.array([d.std_error for d in paired])
-    errors[errors <= rounding] = 0.0  # costs that are known exactly, up to rounding
-    certain = errors == 0
-    scale, freedom = np.where(certain, 1.0, errors), np.array([d.degrees_of_freedom for d in paired])
-    # Simulate the smallest p-value when no policies differ. Its quantile replaces alpha in the t interval of every pair.
+    errors = np.array([d._error[0] for d in paired])
+    # Simulate the smallest p-value when no policies differ. Its quantile replaces alpha in the interval of every pair.
     drawn = draws(covariance)
-    studentised = np.where(certain, 0.0, np.abs(drawn[:, a] - drawn[:, b]) / scale)
+    studentised = np.divide(np.abs(drawn[:, a] - drawn[:, b]), errors, where=errors > 0, out=np.zeros((len(drawn), len(a))))
     smallest = 2 * ndtr(-studentised.max(axis=1))
-    level = float(np.quantile(smallest, 1 - confidence))
-    half = stdtrit(freedom, 1 - level / 2) * errors
-    own = 2 * stdtr(freedom, -np.abs(difference) / scale)
-    exceeded = (smallest[:, None] <= own).sum(axis=0)
-    exceeded = np.where(certain, np.where(np.abs(difference) > rounding, 0, len(smallest)), exceeded)
+    level = min(float(np.quantile(smallest, 1 - confidence)), 1 - confidence)  # 1 if no difference varies
+    intervals = [d.interval(1 - level) for d in paired]
+    exceeded = (smallest[:, None] <= [d.p_value() for d in paired]).sum(axis=0)
     return pd.DataFrame(
         {
             kind: [names[k] for k in a],
             "minus": [names[k] for k in b],
             "difference": difference,
             "std_error": errors,
-            "lower": difference - half,
-            "upper": difference + half,
-            "degrees_of_freedom": freedom,
+            "lower": [low for low, _ in intervals],
+            "upper": [high for _, high in intervals],
+            "degrees_of_freedom": [d.degrees_of_freedom for d in paired],
             "p_value": (1 + exceeded) / (1 + len(smallest)),
         }
     )

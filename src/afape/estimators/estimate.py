@@ -3,16 +3,20 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from functools import cached_property
 from statistics import NormalDist
 
 import numpy as np
-from scipy.special import stdtrit
+from scipy.special import ndtri, stdtr
 
 from .._arguments import check_confidence
 from .._arrays import Floats, Ints, cluster_sums, effective_size, standard_error
 from ..walk.tariff import TARGETS
+from .unseen import Reach, combined_excess, reach
 
-__all__ = ["TARGETS", "Bounds", "Estimate", "limits_of_sum"]
+__all__ = ["TARGETS", "Bounds", "Estimate", "certain", "limits_of_sum"]
+
+_ROUNDING = 1e-12  # standard errors below this, relative to the estimate, are rounding errors
 
 
 @dataclass(frozen=True, eq=False)
@@ -38,6 +42,15 @@ class Estimate:
         Default level of `interval`.
     replicates : ndarray of shape (B,), optional
         Bootstrap replicates of the value, in the order of their seeds.
+    draws : str
+        Identity of the bootstrap draws; only replicates of the same draws are paired.
+    limits : tuple of float
+        Possible costs; intervals stay within.
+    concentration : float
+        Share of the total weight in a typical row that carries the variance. Intervals allow for costs that such rows did not
+        show. 0 means that nothing was left unseen.
+    pair : tuple, optional
+        For a sum or difference: both estimates, and the sign of the second.
     """
 
     value: float
@@ -46,8 +59,10 @@ class Estimate:
     rows: str = ""
     confidence: float = 0.95
     replicates: Floats | None = None
-    draws: str = ""  # identity of the bootstrap draws; only replicates of the same draws are paired
-    limits: tuple[float, float] = (-float("inf"), float("inf"))  # possible costs; intervals stay within
+    draws: str = ""
+    limits: tuple[float, float] = (-float("inf"), float("inf"))
+    concentration: float = 0.0
+    pair: tuple[Estimate, Estimate, float] | None = None
 
     @property
     def std_error(self) -> float:
@@ -88,7 +103,8 @@ class Estimate:
             Level; default that of the estimate.
         kind : {"normal", "bootstrap-normal", "bootstrap-percentile"}
             "normal" uses `std_error` and Student's t with `degrees_of_freedom`, which is close to the normal distribution
-            unless rows are few or a few weights are large. "bootstrap-normal" uses `bootstrap_std_error` and the normal
+            unless rows are few or a few weights are large. If a few rows carry the estimate, or if no cost varied, it is
+            longer, because of costs that were not seen. "bootstrap-normal" uses `bootstrap_std_error` and the normal
             distribution. "bootstrap-percentile" uses quantiles of the replicates.
         """
         level = check_confidence(self.confidence if confidence is None else confidence)
@@ -100,12 +116,59 @@ class Estimate:
                 return float("nan"), float("nan")
             low, high = np.quantile(good, [0.5 - level / 2, 0.5 + level / 2])
             return self._possible(float(low), float(high))
-        plain = kind == "normal"
-        error, freedom = (
-            (self.std_error, self.degrees_of_freedom) if plain else (self.bootstrap_std_error, float("inf"))
-        )
-        half = float(stdtrit(freedom, 0.5 + level / 2)) * error
-        return self._possible(self.value - half, self.value + half)
+        if kind == "bootstrap-normal":
+            half = -float(ndtri(0.5 - level / 2)) * self.bootstrap_std_error
+            return self._possible(self.value - half, self.value + half)
+        below, above = self.reach(0.5 - level / 2)
+        return self._possible(self.value - below, self.value + above)
+
+    @cached_property
+    def _error(self) -> tuple[float, float]:
+        """Standard error, 0 if it is a rounding error, and degrees of freedom."""
+        error = self.std_error
+        sizes = [abs(e.value) for e in (self, *(self.pair or ())[:2])]  # type: ignore[union-attr]
+        return (0.0 if error <= _ROUNDING * max(1.0, *sizes) else error), self.degrees_of_freedom
+
+    def reach(self, tail: float) -> Reach:
+        """Return the distances to both ends of the interval whose ends have error probability ``tail`` each."""
+        error, freedom = self._error
+        room = (self.value - self.limits[0], self.limits[1] - self.value)
+        if self.pair is None or not error > 0:
+            return reach(tail, error, freedom, room, self.concentration)
+        plain = reach(tail, error, freedom, room, 0.0)
+        excess = self._excess(tail)
+        return float(np.hypot(plain[0], excess[0])), float(np.hypot(plain[1], excess[1]))
+
+    def _excess(self, tail: float) -> Reach:
+        r"""Return how much longer than Student's both sides are, :math:`\sqrt{x^2 - t^2 se^2}`."""
+        error, freedom = self._error
+        if self.pair is None or not error > 0:
+            plain = reach(tail, error, freedom, (0.0, 0.0), 0.0)[0]
+            below, above = (float(np.sqrt(max(x * x - plain * plain, 0.0))) for x in self.reach(tail))
+            return below, above
+        a, b, sign = self.pair
+        first, second = a._excess(tail), b._excess(tail)
+        both = 2 * a._error[0] * b._error[0]
+        correlation = (error**2 - a._error[0] ** 2 - b._error[0] ** 2) / both if both > 0 else 0.0
+        return combined_excess(first, second if sign > 0 else second[::-1], correlation)
+
+    def p_value(self, at: float = 0.0) -> float:
+        """Return the two-sided p-value of the value ``at``: the smallest 1 - confidence whose interval excludes it."""
+        gap, (error, freedom) = at - self.value, self._error
+        if np.isnan(gap) or np.isnan(error):
+            return float("nan")
+        if abs(gap) <= _ROUNDING * max(1.0, abs(at), abs(self.value)):
+            return 1.0
+        side = int(gap > 0)
+        low, high = -320.0, np.log10(0.5)  # common logarithm of the tail
+        if error > 0 and not any(self._excess(0.5e-6)):
+            return float(2 * stdtr(freedom, -abs(gap) / error))
+        if not self.limits[0] <= at <= self.limits[1]:
+            return 0.0
+        for _ in range(60):
+            middle = (low + high) / 2
+            low, high = (middle, high) if self.reach(10.0**middle)[side] >= abs(gap) else (low, middle)
+        return float(2 * 10.0**high)
 
     def _possible(self, low: float, high: float) -> tuple[float, float]:
         """Cut the interval to the possible costs."""
@@ -146,14 +209,31 @@ class Estimate:
             m = min(len(self.replicates), len(other.replicates))
             replicates = self.replicates[:m] + sign * other.replicates[:m]
         value = self.value + sign * other.value
-        limits = limits_of_sum(self.limits, other.limits, sign)
-        return Estimate(value, influence, self.cluster, self.rows, self.confidence, replicates, self.draws, limits)
+        return Estimate(
+            value,
+            influence,
+            self.cluster,
+            self.rows,
+            self.confidence,
+            replicates,
+            self.draws,
+            limits_of_sum(self.limits, other.limits, sign),
+            max(self.concentration, other.concentration),
+            (self, other, sign),
+        )
 
     def __repr__(self) -> str:
         low, high = self.interval()
         if np.isnan(low):
             return f"Estimate({self.value:.6g}, no interval without bootstrap)"
         return f"Estimate({self.value:.6g}, {100 * self.confidence:g} % interval {low:.6g} to {high:.6g})"
+
+
+def certain(estimate: Estimate) -> Estimate:
+    """Return an amount that is known by construction: if it does not vary, no other value is possible."""
+    if isinstance(estimate, Bounds) or estimate._error[0] != 0:
+        return estimate
+    return replace(estimate, limits=(estimate.value, estimate.value))
 
 
 def limits_of_sum(a: tuple[float, float], b: tuple[float, float], sign: float) -> tuple[float, float]:
@@ -223,7 +303,7 @@ class Bounds(Estimate):
         level = check_confidence(self.confidence if confidence is None else confidence)
         if kind == "bootstrap-percentile":
             return self._possible(self.least.interval(level, kind)[0], self.largest.interval(level, kind)[1])
-        errors = [_half_width(e, kind) for e in (self.least, self.largest)]
+        errors = [_half_width(e, kind, side) for side, e in enumerate((self.least, self.largest))]
         c = _critical(level, self.bound_upper - self.bound_lower, max(errors))
         return self._possible(self.bound_lower - c * errors[0], self.bound_upper + c * errors[1])
 
@@ -266,11 +346,11 @@ def _either(a: Estimate, b: Estimate) -> float:
     return max(x.unsupported for x in (a, b) if isinstance(x, Bounds))
 
 
-def _half_width(estimate: Estimate, kind: str) -> float:
-    # An interval that is cut at a limit does not give the standard error.
-    unlimited = replace(estimate, limits=(-np.inf, np.inf))
-    low, high = unlimited.interval(0.95, kind)
-    return (high - low) / 2 / NormalDist().inv_cdf(0.975)
+def _half_width(estimate: Estimate, kind: str, side: int) -> float:
+    """Return the distance to one end of the 95 % interval, in units of the normal quantile."""
+    if kind == "normal":
+        return estimate.reach(0.025)[side] / NormalDist().inv_cdf(0.975)
+    return estimate.bootstrap_std_error
 
 
 def _critical(level: float, width: float, error: float) -> float:

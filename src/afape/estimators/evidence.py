@@ -222,8 +222,9 @@ class Evidence:
 
     @property
     def sample(self) -> Sample:
-        """The rows that estimates come from."""
-        return Sample(self.data.cluster, self.data.identity, self.recipe.confidence)
+        """The rows that estimates come from, with their row weights."""
+        sample = Sample(self.data.cluster, self.data.identity, self.recipe.confidence)
+        return sample.weighted(self.fitted.row_weight)
 
     @property
     def tables(self) -> Iterable[WalkTable]:

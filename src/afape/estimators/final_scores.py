@@ -15,6 +15,7 @@ import numpy as np
 from .._arrays import Bools, Floats, Ints, tally
 from ..walk.columns import Columns
 from ..walk.table import WalkTable
+from .amounts import Sample
 from .booking import PLAIN, Booking, Lines
 from .estimate import Estimate
 from .evidence import Evidence
@@ -113,7 +114,9 @@ class FinalScores:
             rank = np.where(positive, _share_below(score, *others), 1 - _share_below(score, *cases))
             return np.asarray((rank - area) * total / weight[positive.astype(int)])[:, None]
 
-        return self._estimates(np.array([area]), slope)[0]
+        classes = [self._sample(self._stops.positive == positive) for positive in (True, False)]
+        fewer = max(classes, key=lambda sample: sample.concentration)
+        return self._estimates(np.array([area]), slope, [fewer])[0]
 
     def _of(self, positive: bool) -> tuple[Floats, Floats]:
         stops = self._stops
@@ -139,7 +142,7 @@ class FinalScores:
             out[np.arange(len(values)), at] = np.divide(gap, amount[at], where=filled[at], out=np.zeros(len(values)))
             return out
 
-        found = self._estimates(positive, slope)
+        found = self._estimates(positive, slope, [self._sample(place == b) for b in range(n_bins)])
         return [
             Bin(
                 float(edges[b]),
@@ -151,15 +154,29 @@ class FinalScores:
             for b in range(n_bins)
         ]
 
-    def _estimates(self, values: Floats, slope: Callable[[Floats, Bools], Floats]) -> list[Proportion]:
+    def _sample(self, kept: Bools) -> Sample:
+        """Return the rows of the evidence, with the concentration of the weights of these stops."""
+        row, amount = self._stops.row[kept], self._stops.amount[kept]
+        return self.evidence.sample.weighted(tally(row, amount, len(self.evidence.data)))
+
+    def _estimates(
+        self, values: Floats, slope: Callable[[Floats, Bools], Floats], samples: list[Sample]
+    ) -> list[Proportion]:
         """Return estimates with these values (E,); ``slope(score, positive)`` is their derivative in the weight, (l, E)."""
         weighted = Weighted(self.evidence, _StopSlopes(self, slope), normalize=False)
         influence = weighted.booked(cast(Columns, _Width(len(values)))).influence
         assert influence is not None
-        sample = self.evidence.sample
         return [
-            Proportion(float(value), phi, sample.cluster, sample.rows, sample.confidence, limits=(0.0, 1.0))
-            for value, phi in zip(values, influence.T, strict=True)
+            Proportion(
+                float(value),
+                phi,
+                sample.cluster,
+                sample.rows,
+                sample.confidence,
+                limits=(0.0, 1.0),
+                concentration=sample.concentration,
+            )
+            for value, phi, sample in zip(values, influence.T, samples, strict=True)
         ]
 
 

@@ -6,9 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
-from scipy.special import stdtrit
 
-from .._arguments import check_confidence
 from .._arrays import Floats, cluster_sums
 from .estimate import Estimate
 
@@ -52,6 +50,7 @@ class ImputedEstimate(Estimate):
             rows=first.rows,
             confidence=first.confidence,
             draws=tables,
+            concentration=first.concentration,
             values=values,
             influences=influences,
         )
@@ -88,14 +87,6 @@ class ImputedEstimate(Estimate):
         part = (1 + 1 / len(self.values)) * self.between
         return part / (part + self.within) if part > 0 else 0.0
 
-    def interval(self, confidence: float | None = None, kind: str = "normal") -> tuple[float, float]:
-        """Return the confidence interval from Student's t; NaN for the kinds that need bootstrap replicates."""
-        if kind != "normal":
-            return super().interval(confidence, kind)
-        level = check_confidence(self.confidence if confidence is None else confidence)
-        half = float(stdtrit(self.degrees_of_freedom, 0.5 + level / 2)) * self.std_error
-        return self._possible(self.value - half, self.value + half)
-
     def _combine(self, other: Estimate, sign: float) -> Estimate:
         if not isinstance(other, ImputedEstimate):
             return super()._combine(other, sign)
@@ -109,6 +100,8 @@ class ImputedEstimate(Estimate):
             value=plain.value,
             influence=None,
             limits=plain.limits,
+            concentration=plain.concentration,
+            pair=plain.pair,
             cluster=self.cluster,
             rows=self.rows,
             confidence=self.confidence,

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-import numpy as np
 from scipy.special import expit, logit, stdtrit
 
 from .._arguments import check_confidence
@@ -14,13 +13,21 @@ __all__ = ["Proportion", "logit_interval"]
 
 
 def logit_interval(estimate: Estimate, confidence: float) -> tuple[float, float]:
-    r"""Return the interval :math:`\mathrm{logit}(m) \pm t \, se / (m (1 - m))` on the scale of m; NaN if m is 0 or 1."""
-    value, error = estimate.value, estimate.std_error
-    if not 0 < value < 1:
-        return float("nan"), float("nan")
-    half = float(stdtrit(estimate.degrees_of_freedom, 0.5 + confidence / 2)) * error / (value * (1 - value))
+    r"""Return the interval :math:`\mathrm{logit}(m) \pm t \, se / (m (1 - m))` on the scale of m.
+
+    An estimate of 0 or 1 has no logit, and if a few rows carry the estimate the logit does not know of what they did not
+    show. So the interval contains that of `Estimate` in these cases.
+    """
+    value, tail = estimate.value, 0.5 - confidence / 2
+    if not 0 < value < 1 or not estimate.std_error > 0:
+        return Estimate.interval(estimate, confidence)
+    half = -float(stdtrit(estimate.degrees_of_freedom, tail)) * estimate.std_error / (value * (1 - value))
     centre = float(logit(value))
-    return float(expit(centre - half)), float(expit(centre + half))
+    low, high = float(expit(centre - half)), float(expit(centre + half))
+    if any(estimate._excess(tail)):
+        below, above = Estimate.interval(estimate, confidence)
+        return min(low, below), max(high, above)
+    return low, high
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -30,7 +37,4 @@ class Proportion(Estimate):
     def interval(self, confidence: float | None = None, kind: str = "normal") -> tuple[float, float]:
         """Return the confidence interval; arguments as in `Estimate.interval`."""
         level = check_confidence(self.confidence if confidence is None else confidence)
-        if kind != "normal":
-            return super().interval(level, kind)
-        low, high = logit_interval(self, level)
-        return (low, high) if np.isfinite(low) else super().interval(level)
+        return super().interval(level, kind) if kind != "normal" else logit_interval(self, level)

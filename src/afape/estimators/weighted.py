@@ -57,7 +57,7 @@ class Booked(NamedTuple):
 
     values: Floats  # (P,)
     influence: Floats | None = None  # (n, P)
-    final: Floats = np.zeros(0)  # (n,) final weight of each row
+    final: Floats = np.zeros(0)  # (n,) final weight of each row, 0 in rows that are not averaged over
     mean_weight: Floats = np.zeros(0)  # (n,) influence values of the mean final weight
     stacked: bool = False  # True if influence values include the error of learned propensities
 
@@ -65,7 +65,7 @@ class Booked(NamedTuple):
         """Return the columns as amounts of these rows."""
         if self.influence is None:
             return ReplicatedAmounts(self.values, sample)
-        return InfluenceAmounts(self.values, self.influence, sample)
+        return InfluenceAmounts(self.values, self.influence, sample.weighted(self.final))
 
 
 @dataclass(frozen=True, eq=False)
@@ -175,7 +175,7 @@ class Weighted:
         mean_weight = np.zeros_like(directions[:1])
         mean_weight[:, :, _STOP] = 1.0
         found = self._influence(sums, np.concatenate([directions, mean_weight]))
-        final = sums.flows[:, :, _STOP].sum(axis=1)
+        final = sums.flows[:, :, _STOP].sum(axis=1) * row_weight
         whole = sums.scores is not None and sums.scores.whole
         return Booked(values, found[:-1].T, final, found[-1], whole)
 

@@ -12,7 +12,7 @@ import numpy as np
 import pandas as pd
 
 from .._arguments import check_choice, check_class, check_estimator
-from ..agents.policy import Policy
+from ..agents.policy import Policy, ignores_values
 from ..data.retrospective import Retrospective
 from ..estimators.answer import Answer
 from ..estimators.catalogue import Choice, ranked
@@ -137,7 +137,7 @@ class Evaluation:
             run.notes,
             tuple(run.choices),
             run.forms,
-            plan.recipe.tariff,
+            replace(plan.recipe.tariff, fixed=ignores_values(policy)),
             stops=run.stops,
             paths=run.paths,
             origin=Origin(plan.data, plan.missingness, plan.seed, rules, run),

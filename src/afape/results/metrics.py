@@ -41,13 +41,12 @@ class Metric:
     def interval(self, confidence: float) -> tuple[float, float, str]:
         r"""Return lower and upper limit, symmetric on the logit scale and so between 0 and 1, and a note.
 
-        With :math:`m` the metric and :math:`se` its standard error, :math:`\mathrm{logit}(m) \pm t \, se / (m (1 - m))`.
+        With :math:`m` the metric and :math:`se` its standard error, :math:`\mathrm{logit}(m) \pm t \, se / (m (1 - m))`. If m
+        is 0 or 1, or if a few rows carry it, the interval contains that of `Estimate`, with the effective rows of the cases
+        that the metric is about.
         """
         if self.estimate is None:
             return float("nan"), float("nan"), self.note
-        if not 0 < self.estimate.value < 1:
-            words = "an estimate of 0 or 1 has no interval on the logit scale"
-            return float("nan"), float("nan"), "; ".join(text for text in (self.note, words) if text)
         return (*logit_interval(self.estimate, confidence), self.note)
 
 
@@ -66,8 +65,10 @@ def metrics_of(parts: Parts) -> list[Metric]:
             found.append(Metric(name, label, None, note))
             continue
         estimate = parts.combine(np.concatenate([np.zeros(n_groups), gradient.ravel()]))
-        # The linear combination has the standard error of the metric, but not its value.
-        found.append(Metric(name, label, replace(estimate, value=value, limits=(0.0, 1.0)), note))
+        # The linear combination has the standard error of the metric, but not its value; the metric uses a share of the cases.
+        share = min(float((cells * bottom).sum()) for _, bottom in ratios)
+        dense = min(estimate.concentration / share, 1.0)
+        found.append(Metric(name, label, replace(estimate, value=value, limits=(0.0, 1.0), concentration=dense), note))
     return found
 
 

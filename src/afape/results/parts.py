@@ -11,7 +11,7 @@ import pandas as pd
 
 from .._arrays import Floats
 from ..estimators.answer import PartAmounts
-from ..estimators.estimate import Bounds, Estimate
+from ..estimators.estimate import Bounds, Estimate, certain
 from ..files.writing import plain_records
 from ..walk.tariff import Tariff
 
@@ -64,7 +64,9 @@ class Parts:
         largest = least.copy()
         if more is not None and self.bounded:
             largest[more] = 1.0
-        return self.found.estimate(least, largest, (0.0, 1.0))
+        found = self.found.estimate(least, largest, (0.0, 1.0))
+        acquisitions = not self.found.columns.cells.start <= start < self.found.columns.cells.stop
+        return certain(found) if self.tariff.fixed and acquisitions else found
 
     @cached_property
     def rates(self) -> dict[str, Estimate]:
@@ -90,7 +92,8 @@ class Parts:
         least[: len(self.tariff.groups)] = 1.0
         largest = least.copy()
         largest[columns.left] = 1.0
-        return self.found.estimate(least, largest, (0.0, float(len(self.tariff.groups))))
+        found = self.found.estimate(least, largest, (0.0, float(len(self.tariff.groups))))
+        return certain(found) if self.tariff.fixed else found
 
     @cached_property
     def counts(self) -> dict[int, Estimate]:

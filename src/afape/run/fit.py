@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 
 from .._arrays import Bools, Ints, every, unique_sets
-from ..agents.policy import Policy
+from ..agents.policy import Policy, ignores_values
 from ..classifiers import column_means
 from ..estimators.catalogue import Choice
 from ..estimators.eff.components import component_steps, components_by_view
@@ -149,7 +149,8 @@ def fit(
         components = components_by_view(plan.data, walked.tables, given, composed, runner, plan.donors, fold, averaged)
         steps.add(stage.total)
     runs, completed = _runs(plan, policy, walked, choices, steps), _completed(plan, policy, walked, choices, steps)
-    return Fitted(plan.data, plan.recipe, given, walked.tables, runs, used, valued, completed, components).learn()
+    recipe = replace(plan.recipe, tariff=replace(plan.recipe.tariff, fixed=ignores_values(policy)))
+    return Fitted(plan.data, recipe, given, walked.tables, runs, used, valued, completed, components).learn()
 
 
 def _walk(plan: Plan, ground: Ground, rows: Ints | None = None) -> Iterator[WalkTable]:

@@ -28,7 +28,7 @@ def populations(plan: Plan, fitted: Fitted) -> dict[str, Fitted]:
     if plan.levels is not None:
         for code, level in enumerate(plan.levels.names):
             mine = averaged * (plan.levels.codes == code)
-            out[level] = replace(fitted, recipe=replace(plan.recipe, averaged=mine))
+            out[level] = replace(fitted, recipe=replace(fitted.recipe, averaged=mine))
     return out
 
 

@@ -37,6 +37,8 @@ class Tariff:
         Cost of each true and predicted label.
     own : OwnOutcomes
         Outcomes of the user.
+    fixed : bool
+        True if the policy's decisions do not depend on the values, so that what it acquires is certain.
     """
 
     problem: Problem
@@ -45,6 +47,7 @@ class Tariff:
     prices: Floats
     costs: Floats
     own: OwnOutcomes
+    fixed: bool = False
 
     @staticmethod
     def of(data: Retrospective, own: OwnOutcomes = NO_OUTCOMES) -> Tariff:

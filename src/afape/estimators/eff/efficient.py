@@ -187,7 +187,7 @@ class Efficient:
             influence[:, right] += (labels - shares) * (weight / weight.mean())[:, None]
         if self.evidence.replicated:
             return ReplicatedAmounts(values, self.evidence.sample)
-        return InfluenceAmounts(values, influence, self.evidence.sample)
+        return InfluenceAmounts(values, influence, self.evidence.sample.weighted(self._doubly_booked.final))
 
     def answer(self) -> Answer:
         """Return the costs of the mixture; figures about weights are those of the policy's runs."""
