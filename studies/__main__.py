@@ -13,6 +13,7 @@ import typer
 from afape.commands.screen import Screen
 from studies.coverage import bootstrap_study, coverage_study, mnar_study
 from studies.efficiency import SIZES, efficiency_study
+from studies.intervals import intervals_study
 from studies.nuisances import correction_study, values_study
 from studies.outcomes import outcomes_study
 from studies.robustness import robustness_study
@@ -37,13 +38,14 @@ _STUDIES = (
     _Study("robustness", "Make propensity or action values wrong.", robustness_study, draws=100, rows=10_000),
     _Study("correction", "Account for a learned propensity in standard errors, or not.", correction_study, draws=300),
     _Study("values", "Compare regressors for action values, with and without the label.", values_study, draws=100),
+    _Study("intervals", "Compare intervals of weighted means on few and heavy rows.", intervals_study, draws=1000),
     _Study(
         "outcomes", "Count how often intervals of rates, metrics and scores contain the truth.", outcomes_study, 1000
     ),
 )
 _SHOWN = (
     "quantity", "setting", "problem", "rows", "policy", "estimator", "target", "bias", "bias_mc_error", "rmse", "mean_std_error",
-    "coverage",
+    "coverage", "world", "method", "relative_length",
 )  # fmt: skip
 _INTERRUPTED = "Interrupted. The same command continues the study."
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from scipy.special import ndtri, stdtrit
 
-__all__ = ["ENOUGH_ROWS", "Reach", "combined_excess", "reach"]
+__all__ = ["ENOUGH_ROWS", "LIGHT", "Reach", "combined_excess", "reach"]
 
 LIGHT = 1 / 200  # concentration below which the interval is Student's; chosen by `python -m studies intervals`
 ENOUGH_ROWS = 50  # effective rows below which policies are not ranked; chosen by the same study

@@ -12,6 +12,7 @@ import numpy as np
 from .._arrays import Floats, cluster_sums
 from ..estimators.differences import covariance_of
 from ..estimators.estimate import Estimate
+from ..estimators.unseen import ENOUGH_ROWS, LIGHT
 from ..results.comparison import Comparison
 from ..results.evaluation import NotEstimableError
 from ..results.parts import Parts
@@ -54,13 +55,18 @@ def prices_of(found: Comparison, estimator: str) -> dict[str, Any] | None:
         return None
     if not np.isfinite(covariance).all():
         return None
-    order = list(found.evaluations)
+    order, rows = list(found.evaluations), found.effective_rows(estimator)
     return {
         "confidence": found.confidence,
         "fields": fields,
         "cells": _cells(tariff, fields),
-        "policies": [_policy(name, order.index(name), rates[name], parts[name]) for name in parts],
+        "policies": [
+            {**_policy(name, order.index(name), rates[name], parts[name]), "enough": not rows[name] < ENOUGH_ROWS}
+            for name in parts
+        ],
         "covariance": [[float(f"{v:.12g}") for v in line] for line in covariance],
+        "light": LIGHT,
+        "too_few": found.too_few(estimator),
         "pairs": _pairs(found, estimator, list(rates.values())),
         "left_out": [name for name in order if name not in parts],
     }
@@ -109,6 +115,8 @@ def _policy(name: str, position: int, rates: list[Estimate], parts: Parts) -> di
         "rates": [e.value for e in rates],
         "degrees_of_freedom": degrees if isfinite(degrees) else _FOREVER,
         "moments": _moments(rates),
+        "concentration": total.concentration,
+        "certain": parts.tariff.fixed and all(e.limits[0] == e.limits[1] for e in parts.rates.values()),
     }
 
 

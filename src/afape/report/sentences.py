@@ -7,6 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from ..estimators.estimate import Bounds, Estimate
+from ..estimators.unseen import ENOUGH_ROWS
 from ..missingness.assumptions import MAR, MCAR, MNAR
 from ..results.comparison import Comparison
 
@@ -105,6 +106,8 @@ def _several(found: Comparison, estimator: str, points: dict[str, Estimate]) -> 
     tail = f" {others} other {'policy has' if others == 1 else 'policies have'} only bounds." if others else ""
     if len(order) == 1:
         return f"Only “{best}” has an estimate: {cost}.{tail}"
+    if few := found.too_few(estimator):
+        return f"“{best}” has the lowest estimate, {cost}. {few}{tail}"
     rivals = _not_excluded(found, estimator, best)
     if rivals is None:
         return f"“{best}” has the lowest estimate, {cost}, but there are no intervals to compare the policies.{tail}"
@@ -138,8 +141,11 @@ def _not_excluded(found: Comparison, estimator: str, best: str) -> list[str] | N
         table = found.differences(estimator, "total")
     except ValueError:
         return None
-    rivals = []
+    rivals, rows = [], found.effective_rows(estimator)
     for line in table.to_dict("records"):
-        if best in (line["policy"], line["minus"]) and line["lower"] <= 0 <= line["upper"]:
-            rivals.append(line["minus"] if line["policy"] == best else line["policy"])
+        if best not in (line["policy"], line["minus"]):
+            continue
+        other = line["minus"] if line["policy"] == best else line["policy"]
+        if line["lower"] <= 0 <= line["upper"] or min(rows[best], rows[other]) < ENOUGH_ROWS:
+            rivals.append(other)
     return rivals if np.isfinite(table["std_error"]).all() else None

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -12,9 +12,11 @@ import numpy as np
 import pandas as pd
 
 from .._arguments import check_choice, check_estimator
+from ..estimators.answer import Answer
 from ..estimators.catalogue import ranked
 from ..estimators.differences import covariance_of, draws, paired_differences
 from ..estimators.estimate import Bounds, Estimate
+from ..estimators.unseen import ENOUGH_ROWS
 from ..files.writing import plain_records
 from .doubts import Doubt, doubts_of
 from .evaluation import Evaluation, NotEstimableError
@@ -124,24 +126,57 @@ class Comparison:
         """
         return paired_differences(self._points(self._named(estimator), target), self.confidence)
 
+    def effective_rows(self, estimator: str | None = None) -> dict[str, float]:
+        """Return the effective sample size behind the estimate of each policy that has one; the column ``ess`` of the table."""
+        name = self._named(estimator)
+        return {policy: self._answer(policy, name).ess for policy in self.estimates(name)}
+
+    def _answer(self, policy: str, estimator: str) -> Answer:
+        evaluation = self.evaluations[policy]
+        return evaluation.answers[_own_name(evaluation, estimator)]
+
+    def too_few(self, estimator: str | None = None) -> str:
+        """Return why the rows are too few to rank the policies; "" if two policies can be ranked, or if there is only one."""
+        name = self._named(estimator)
+        rows = {p: r for p, r in self.effective_rows(name).items() if not isinstance(self.estimates(name)[p], Bounds)}
+        enough = [r for r in rows.values() if not r < ENOUGH_ROWS]
+        if len(rows) < 2 or len(enough) > 1:
+            return ""
+        least = min(r for r in rows.values() if r < ENOUGH_ROWS)
+        largest = max(r for r in rows.values() if r < ENOUGH_ROWS)
+        have = f"{least:.0f}" if round(least) == round(largest) else f"{least:.0f} to {largest:.0f}"
+        which = "the estimates" if not enough else "all estimates but one"
+        return (
+            f"These records are too few to rank the policies: by {name}, {which} have {have} effective rows, and a ranking "
+            f"needs at least {ENOUGH_ROWS} for each policy."
+        )
+
     def ranking(self, estimator: str | None = None, target: str = "total") -> pd.DataFrame:
         """Rank the policies, cheapest first, with the uncertainty of their ranks; one line per policy.
 
         ``rank_lower`` and ``rank_upper`` limit the ranks that agree with the simultaneous intervals of the differences.
         ``best`` is the probability that the policy is the cheapest, under the joint normal distribution of the estimates. It
         may be small although rank 1 is not excluded, because a rank is excluded only at the confidence level. ``verdict``
-        summarises both. Policies for which the estimator has no answer, or only bounds, are left out.
+        summarises both. Policies for which the estimator has no answer, or only bounds, are left out. A policy with fewer than
+        50 effective rows excludes no rank and has no ``best``. If fewer than two policies have more, there is an error.
         """
         estimator = self._named(estimator)
         estimates = self._points(estimator, target)
+        if reason := self.too_few(estimator):
+            raise ValueError(reason)
         names = list(estimates)
+        rows = self.effective_rows(estimator)
+        enough = np.array([len(names) == 1 or not rows[name] < ENOUGH_ROWS for name in names])
         values = np.array([e.value for e in estimates.values()])
         drawn = values + draws(covariance_of(list(estimates.values())))
-        best = np.bincount(drawn.argmin(axis=1), minlength=len(names)) / len(drawn)
+        first = np.where(enough, drawn, np.inf).argmin(axis=1)
+        best = np.where(enough, np.bincount(first, minlength=len(names)) / len(drawn), np.nan)
         cheaper, dearer = np.zeros(len(names), dtype=int), np.zeros(len(names), dtype=int)
         if len(names) > 1:
             for line in self.differences(estimator, target).to_dict("records"):
                 a, b = names.index(line["policy"]), names.index(line["minus"])
+                if not (enough[a] and enough[b]):
+                    continue
                 if line["upper"] < 0:  # a is cheaper than b
                     dearer[a] += 1
                     cheaper[b] += 1
@@ -235,7 +270,10 @@ class Comparison:
         points : int
             Number of points in each range.
         """
-        return price_plane_of(self._parts(estimator), prices, points, self.confidence)
+        found = price_plane_of(self._parts(estimator), prices, points, self.confidence)
+        if not self.too_few(estimator):
+            return found
+        return replace(found, table=found.table.assign(probability=np.nan, uncertain=True))
 
     def frontier(self, estimator: str | None = None, label: Any = None) -> Frontier:
         """Compare cost of acquisition and cases found (cost-effectiveness), and find the policies that are not dominated.
@@ -250,7 +288,8 @@ class Comparison:
         parts = self._parts(estimator)
         classes = next(iter(parts.values())).tariff.classes
         label = classes[1] if label is None and len(classes) == 2 else label
-        return frontier_of(parts, label, self.confidence)
+        found = frontier_of(parts, label, self.confidence)
+        return replace(found, table=found.table.assign(probability=np.nan)) if self.too_few(estimator) else found
 
     def to_dict(self) -> dict[str, Any]:
         """Return everything except the influence values as plain numbers and text, ready for JSON."""
@@ -263,9 +302,9 @@ class Comparison:
         out: dict[str, Any] = {}
         try:
             out["estimator"] = self.best_estimator
-            out["ranking"], out["differences"] = plain_records(self.ranking()), []
             if len(self._points(self.best_estimator, "total")) > 1:
                 out["differences"] = plain_records(self.differences())
+            out["ranking"], out["differences"] = plain_records(self.ranking()), out.get("differences", [])
         except ValueError as error:  # nothing to rank by
             out["reason"] = str(error)
         return out
@@ -309,7 +348,8 @@ class Comparison:
         try:
             shown = self.ranking().round(4)
             head += f", total cost by {self.best_estimator}"
-        except ValueError:
+        except ValueError as error:
+            head += f". {error}"
             totals = self.table[self.table["target"] == "total"]
             shown = totals[["policy", "estimator", "estimate", "bound_lower", "bound_upper", "note"]].round(4)
         return f"<p>{escape(head)}</p>{shown.to_html(index=False, border=0)}"
@@ -329,6 +369,10 @@ class Comparison:
         if not usable:
             totals = self.table[self.table["target"] == "total"]
             return f"{head}\n{totals[['policy', 'estimator', 'estimate', 'note']].to_string(index=False)}"
+        if few := self.too_few(usable[0]):
+            totals = self.table[(self.table["target"] == "total") & (self.table["estimator"] == usable[0])]
+            columns = ["policy", "estimate", "lower", "upper", "ess"]
+            return f"{head}. {few}\n{totals[columns].round(4).to_string(index=False)}"
         shown = self.ranking(usable[0]).round({"estimate": 4, "best": 3})
         return f"{head}, total cost by {usable[0]}\n{shown.to_string(index=False)}"
 
@@ -337,6 +381,8 @@ def _verdict(line: dict[Any, Any], n_policies: int, doubtful: bool) -> str:
     """Describe rank and probability in words; nothing is the cheapest if there are grave doubts."""
     if n_policies == 1:
         return "alone"
+    if np.isnan(line["best"]):
+        return "too few rows"
     if line["rank_upper"] == 1:
         return "lowest estimate, in doubt" if doubtful else "cheapest"
     if line["rank_lower"] > 1:

@@ -121,14 +121,30 @@
   }
   function clip(value, limits) { return Math.min(Math.max(value, limits[0]), limits[1]); }
 
-  function limitsAt(x) {
-    let paid = 0, least = Infinity, largest = -Infinity;
-    prices.fields.forEach(function (f, i) { if (f.kind === "price") paid += x[i]; });
+  function limitsAt(x, policy) {  // what a fixed policy pays is certain
+    let paid = 0, known = 0, least = Infinity, largest = -Infinity;
+    prices.fields.forEach(function (f, i) { if (f.kind === "price") { paid += x[i]; known += x[i] * policy.rates[i]; } });
     for (const pair of prices.cells) {
       const cost = pair === null ? 0 : x[pair];
       least = Math.min(least, cost); largest = Math.max(largest, cost);
     }
-    return [least, paid + largest];
+    return policy.certain ? [known + least, known + largest] : [least, paid + largest];
+  }
+
+  // Distances to both ends of an interval, as estimators/unseen.py in the package.
+  function end(plain, share, room) {
+    if (share === 0) return plain;
+    const half = share * Math.max(room, 0) / 2;
+    return (half + Math.sqrt(half * half + (1 + share) * plain * plain)) / (1 + share);
+  }
+  function reach(p, value, error, df, limits, tail) {
+    const plain = error > 0 ? quantile(1 - tail, df) * error : 0, z = quantile(1 - tail, Infinity);
+    const share = z * z * (error > 0 ? Math.max(p.concentration - prices.light, 0) : p.concentration);
+    return { plain: plain, ends: [end(plain, share, value - limits[0]), end(plain, share, limits[1] - value)] };
+  }
+  function excess(e, tail) {
+    const found = reach(policies[e.place], e.total, e.error, e.degrees, e.limits, tail);
+    return found.ends.map(function (x) { return Math.sqrt(Math.max(x * x - found.plain * found.plain, 0)); });
   }
 
   // Degrees of freedom at prices x: from the fourth moments of the influence values where they are known.
@@ -141,14 +157,15 @@
   }
 
   function estimates(x) {
-    const cov = covariance(x), limits = limitsAt(x), tail = 0.5 + confidence / 2;
+    const cov = covariance(x), tail = 0.5 - confidence / 2;
     return policies.map(function (p, k) {
       let paid = 0, wrong = 0;
       prices.fields.forEach(function (f, i) { if (f.kind === "price") paid += x[i] * p.rates[i]; else wrong += x[i] * p.rates[i]; });
-      const error = Math.sqrt(Math.max(cov[k][k], 0)), half = quantile(tail, degrees(p, cov[k][k], x)) * error;
-      const total = paid + wrong;
-      return { name: p.name, policy: p.policy, acquisition: paid, misclassification: wrong, total: total, error: error,
-               lower: clip(total - half, limits), upper: clip(total + half, limits) };
+      const total = paid + wrong, limits = limitsAt(x, p), df = degrees(p, cov[k][k], x);
+      const root = Math.sqrt(Math.max(cov[k][k], 0)), error = root > 1e-12 * Math.max(1, Math.abs(total)) ? root : 0;
+      const ends = reach(p, total, error, df, limits, tail).ends;
+      return { name: p.name, policy: p.policy, place: k, acquisition: paid, misclassification: wrong, total: total, error: error,
+               degrees: df, limits: limits, lower: clip(total - ends[0], limits), upper: clip(total + ends[1], limits) };
     });
   }
 
@@ -190,22 +207,37 @@
     for (const z of draws) {
       const moved = L.map(function (line) { return dot(line, z); });
       let cheapest = 0;
-      for (let k = 1; k < n; k++) if (found[k].total + moved[k] < found[cheapest].total + moved[cheapest]) cheapest = k;
+      for (let k = 0; k < n; k++)
+        if (policies[k].enough && (!policies[cheapest].enough || found[k].total + moved[k] < found[cheapest].total + moved[cheapest])) cheapest = k;
       best[cheapest] += 1 / draws.length;
       let most = 0;
       for (const p of pairs) if (p.error > 0) most = Math.max(most, Math.abs(moved[p.a] - moved[p.b]) / p.error);
       largest.push(most);
     }
     largest.sort(function (u, v) { return u - v; });
-    const level = upperTail(largest[Math.min(Math.floor(confidence * largest.length), largest.length - 1)], Infinity);
+    const tail = upperTail(largest[Math.min(Math.floor(confidence * largest.length), largest.length - 1)], Infinity);
+    const level = Math.min(tail, 0.5 - confidence / 2);
     pairs.forEach(function (p, i) {
-      const both = x.concat(x.map(function (v) { return -v; }));
-      const half = p.error > 0 ? quantile(1 - level, degrees(prices.pairs[i], p.error * p.error, both)) * p.error : 0;
-      p.lower = p.difference - half; p.upper = p.difference + half;
+      const both = x.concat(x.map(function (v) { return -v; })), a = found[p.a], b = found[p.b];
+      const limits = [a.limits[0] - b.limits[1], a.limits[1] - b.limits[0]];
+      let ends;
+      if (p.error > 0) {
+        const half = quantile(1 - level, degrees(prices.pairs[i], p.error * p.error, both)) * p.error;
+        const ea = excess(a, level), eb = excess(b, level), spread = 2 * a.error * b.error;
+        const rho = spread > 0 ? Math.min(Math.max((p.error * p.error - a.error * a.error - b.error * b.error) / spread, -1), 0) : 0;
+        ends = [0, 1].map(function (s) {
+          return Math.sqrt(half * half + Math.max(ea[s] * ea[s] + eb[1 - s] * eb[1 - s] + 2 * rho * ea[s] * eb[1 - s], 0));
+        });
+      } else {
+        const dense = { concentration: Math.max(policies[p.a].concentration, policies[p.b].concentration) };
+        ends = reach(dense, p.difference, 0, Infinity, limits, level).ends;
+      }
+      p.lower = clip(p.difference - ends[0], limits); p.upper = clip(p.difference + ends[1], limits);
     });
     const ranks = found.map(function (_, k) {
       let cheaper = 0, dearer = 0;
       for (const p of pairs) {
+        if (!policies[p.a].enough || !policies[p.b].enough) continue;
         if (p.upper < 0) { if (p.a === k) dearer++; if (p.b === k) cheaper++; }
         else if (p.lower > 0) { if (p.b === k) dearer++; if (p.a === k) cheaper++; }
       }
@@ -215,8 +247,9 @@
   }
   const grave = data.content.doubts.some(function (d) { return d.grave; });
   const caution = grave ? " But these records do not allow a firm conclusion: see the doubts below." : "";
-  function verdict(rank) {
+  function verdict(rank, policy) {
     if (policies.length === 1) return "alone";
+    if (!policy.enough) return "too few rows";
     if (rank.upper === 1) return grave ? "lowest estimate, in doubt" : "cheapest";
     if (rank.lower > 1) return "not the cheapest";
     return rank.best >= 0.05 ? "perhaps the cheapest" : "unlikely to be the cheapest";
@@ -232,7 +265,10 @@
     const order = found.map(function (_, k) { return k; }).sort(function (a, b) { return found[a].total - found[b].total; });
     const first = found[order[0]], cost = number(first.total) + " per run " + interval(first);
     if (order.length === 1) return "At these prices, “" + first.name + "” costs " + cost + ".";
-    const open = state.pairs.filter(function (p) { return (p.a === order[0] || p.b === order[0]) && p.lower <= 0 && p.upper >= 0; });
+    if (prices.too_few) return "At these prices, “" + first.name + "” has the lowest estimate, " + cost + ". " + prices.too_few;
+    const open = state.pairs.filter(function (p) {
+      return (p.a === order[0] || p.b === order[0]) && ((p.lower <= 0 && p.upper >= 0) || !policies[p.a].enough || !policies[p.b].enough);
+    });
     if (open.length === 0 && grave)
       return "At these prices, “" + first.name + "” has the lowest estimate of " + order.length + " policies, " + cost + "." + caution;
     if (open.length === 0)
@@ -259,8 +295,8 @@
       for (const target of ["acquisition", "misclassification", "total", "lower", "upper"]) put(row, target, e[target]);
       const rank = state.ranks[k];
       put(row, "rank", rank.lower, rank.lower === rank.upper ? String(rank.lower) : rank.lower + " to " + rank.upper);
-      put(row, "best", rank.best, percent(rank.best));
-      put(row, "verdict", null, verdict(rank));
+      if (policies[k].enough) put(row, "best", rank.best, percent(rank.best));
+      put(row, "verdict", null, verdict(rank, policies[k]));
       const bar = bars.querySelector('.bar[data-policy="' + e.policy + '"]'), track = bar.querySelector(".track");
       const share = function (v) { return (100 * Math.max(v, 0) / full) + "%"; };
       const parts = track.querySelectorAll(".part");
