@@ -128,9 +128,10 @@ def test_policies_without_an_answer_are_left_out():
     import pandas as pd
 
     rng = np.random.default_rng(0)
-    b = np.where(rng.random(60) < 0.5, 1.0, np.nan)
+    n = 240
+    b = np.where(rng.random(n) < 0.5, 1.0, np.nan)
     c = np.where(np.isnan(b), 1.0, np.nan)  # b and c never together
-    frame = pd.DataFrame({"a": rng.normal(size=60), "b": b, "c": c, "y": np.arange(60) % 2})
+    frame = pd.DataFrame({"a": rng.normal(size=n), "b": b, "c": c, "y": np.arange(n) % 2})
     problem = afape.Problem({n: [n] for n in "abc"}, {"b": 1.0, "c": 1.0}, "y", 1.0)
 
     policies = {"none": afape.AcquireNone(), "b": afape.FixedOrder(["b"]), "all": afape.AcquireAll()}
@@ -143,7 +144,7 @@ def test_policies_without_an_answer_are_left_out():
             estimators=["ipw-semi", "dm-semi"],
         )
     assert found.ranking("ipw-semi")["policy"].tolist() == ["none", "b"]
-    assert "3 policies on 60 rows" in repr(found)
+    assert "3 policies on 240 rows" in repr(found)
 
 
 def test_a_near_duplicate_does_not_widen_the_other_differences():
