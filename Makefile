@@ -58,6 +58,8 @@ study: $(VENV)/.test
 	$(BIN)/python -m studies robustness --draws 40 --jobs $(JOBS)
 	$(BIN)/python -m studies values --draws 60 --jobs $(JOBS)
 	$(BIN)/python -m studies outcomes --jobs $(JOBS)
+	$(BIN)/python -m studies intervals --draws 400
+	$(BIN)/python -m studies sizes --jobs $(JOBS)
 	$(BIN)/python -m studies efficiency --jobs $(JOBS)
 
 # The paper's experiments, about 40 minutes on two cores.

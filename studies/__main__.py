@@ -18,6 +18,7 @@ from studies.nuisances import correction_study, values_study
 from studies.outcomes import outcomes_study
 from studies.robustness import robustness_study
 from studies.simulation import Task
+from studies.sizes import sizes_study
 
 __all__ = ["app"]
 
@@ -39,13 +40,15 @@ _STUDIES = (
     _Study("correction", "Account for a learned propensity in standard errors, or not.", correction_study, draws=300),
     _Study("values", "Compare regressors for action values, with and without the label.", values_study, draws=100),
     _Study("intervals", "Compare intervals of weighted means on few and heavy rows.", intervals_study, draws=1000),
+    _Study("sizes", "Count how often tests reject where their hypothesis holds.", sizes_study, rows=1000),
     _Study(
         "outcomes", "Count how often intervals of rates, metrics and scores contain the truth.", outcomes_study, 1000
     ),
 )
 _SHOWN = (
     "quantity", "setting", "problem", "rows", "policy", "estimator", "target", "bias", "bias_mc_error", "rmse", "mean_std_error",
-    "coverage", "world", "method", "relative_length",
+    "coverage", "world", "method", "relative_length", "test", "about",
+    "size", "size_mc_error",
 )  # fmt: skip
 _INTERRUPTED = "Interrupted. The same command continues the study."
 

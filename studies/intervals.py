@@ -103,13 +103,18 @@ def _kish(rows: Rows, _: float) -> float:
     return 1 / effective_size(rows.weight, None)
 
 
+def _from_100(rows: Rows, dense: float) -> float:
+    varies = estimate_of(rows).std_error > 0
+    return max(dense - 1 / 200, 0.0) if varies else dense
+
+
 _METHODS: dict[str, Callable[[Rows], tuple[float, float]]] = {
     "normal": _normal,
     "Student": _student,
     "empirical likelihood": _likelihood,
     "truncation": _truncated,
     "unseen, 1/ess": _dense(_kish),
-    "unseen, from 100 rows": _dense(lambda _, dense: max(dense - 1 / 200, 0.0)),
+    "unseen, from 100 rows": _dense(_from_100),
     "unseen, all": _dense(lambda _, dense: dense + 1 / 200),
     "unseen": lambda rows: estimate_of(rows).interval(),
 }

@@ -22,8 +22,10 @@ __all__ = ["ImputationCheck", "MultipleImputation", "multiple_imputation"]
 class ImputationCheck:
     r"""Comparison of multiple imputation with an estimate that does not need the imputation model.
 
-    The variance of the difference is the variance of the differences in influence, averaged over tables, plus
-    :math:`(1 + 1/M) B` for the random draws of the tables.
+    The variance of the difference is that of the influence values of the estimate minus those of `mi`, averaged over
+    tables, plus :math:`B / M` for the random draws of M tables. The mean over tables is nearly the expectation given what is
+    recorded. The error of the imputation model is not added: it comes from the same rows and makes both estimates more alike.
+    If the imputations are efficient, the variance is an upper bound.
 
     Attributes
     ----------
@@ -47,7 +49,7 @@ class ImputationCheck:
         if estimate.influence is None or not isinstance(imputed, ImputedEstimate):
             raise ValueError(f"{name!r} has no influence values to compare with 'mi'.")
         within = standard_error(estimate.influence - imputed.influences.mean(axis=0), estimate.cluster)
-        error = float(np.sqrt(within**2 + (1 + 1 / len(imputed.values)) * imputed.between))
+        error = float(np.sqrt(within**2 + imputed.between / len(imputed.values)))
         gap = estimate.value - imputed.value
         p = float(2 * ndtr(-abs(gap) / error)) if error > 0 else float(gap == 0)
         return ImputationCheck(name, gap, error, p, imputed.std_error)
