@@ -10,7 +10,7 @@ from scipy.special import expit
 
 from afape._arrays import Floats, Ints
 
-__all__ = ["SINGLES", "World", "Rows", "pairs", "rows_of"]
+__all__ = ["SINGLES", "Rows", "World", "pairs", "rows_of"]
 
 _Limits = tuple[float, float]
 
@@ -108,13 +108,27 @@ def pairs(rng: _Generator, n: int) -> Iterator[tuple[str, Ints, Floats, Ints, Fl
     better = 10.0 * ((u < 0.08) | (rng.random(n) < 0.03))
     yield "20 groups and 3", wanted, better + 0.1 * wanted, first, 10.0 * (u < 0.25) + 0.1 * first, (0.0, 12.0)
     shared, other = _errors(rng, 0.05, n), _errors(rng, 0.05, n)
-    yield "20 groups and 3, equal cost", wanted, shared, first, np.where(rng.random(n) < 0.5, shared, other), (0.0, 10.0)
+    yield (
+        "20 groups and 3, equal cost",
+        wanted,
+        shared,
+        first,
+        np.where(rng.random(n) < 0.5, shared, other),
+        (0.0, 10.0),
+    )
     many = rng.integers(1, 16, n)
     more = np.where(rng.random(n) < 0.08, many + 3, many)
     one = _errors(rng, 0.1, n)
     two = np.where(more == many, one, _errors(rng, 0.02, n)) + 0.1 * more
     yield "8 % of the runs differ", many, one + 0.1 * many, more, two, (0.0, 12.0)
-    yield "20 groups and none", wanted, _errors(rng, 0.1, n) + 0.1 * wanted, 0 * wanted, _errors(rng, 0.3, n), (0.0, 12.0)
+    yield (
+        "20 groups and none",
+        wanted,
+        _errors(rng, 0.1, n) + 0.1 * wanted,
+        0 * wanted,
+        _errors(rng, 0.3, n),
+        (0.0, 12.0),
+    )
     few, some = rng.integers(0, 3, n), rng.integers(0, 3, n)
     for rate in (0.15, 0.01):
         e = _errors(rng, rate, n)

@@ -11,7 +11,7 @@ import pandas as pd
 from scipy.optimize import brentq
 from scipy.special import ndtri, stdtrit
 
-from afape._arrays import Floats, concentration, effective_size
+from afape._arrays import concentration, effective_size
 from afape.benchmark.page import markdown
 from afape.estimators.estimate import Estimate
 from studies.interval_worlds import SINGLES, Rows, pairs, rows_of
@@ -152,7 +152,9 @@ def _differences(n: int, n_draws: int) -> Iterator[_Line]:
         for name, first, a, second, b, limits in pairs(rng, n):
             recorded = rng.geometric(0.2, size=n) - 1  # groups recorded before the first gap
             both = [
-                Rows((recorded >= wanted) / 0.8 ** wanted.astype(float), np.where(recorded >= wanted, cost, 0.0), limits)
+                Rows(
+                    (recorded >= wanted) / 0.8 ** wanted.astype(float), np.where(recorded >= wanted, cost, 0.0), limits
+                )
                 for wanted, cost in ((first, a), (second, b))
             ]
             if not all(rows.weight.any() for rows in both):
@@ -190,7 +192,9 @@ def _summary(draws: pd.DataFrame, keys: list[str]) -> pd.DataFrame:
     student = draws[draws["method"] == "Student"].set_index(["quantity", "rows", "world", "draw"])["length"]
     places = pd.MultiIndex.from_frame(draws[["quantity", "rows", "world", "draw"]])
     groups = draws.assign(student=student.reindex(places).to_numpy()).groupby(keys, sort=False)
-    found = groups.agg(draws=("covered", "size"), coverage=("covered", "mean"), length=("length", "mean"), student=("student", "mean"))
+    found = groups.agg(
+        draws=("covered", "size"), coverage=("covered", "mean"), length=("length", "mean"), student=("student", "mean")
+    )
     found["coverage_mc_error"] = np.sqrt(found["coverage"] * (1 - found["coverage"]) / found["draws"])
     return found.assign(relative_length=found["length"] / found["student"]).drop(columns="student").reset_index()
 
@@ -216,12 +220,14 @@ def _overall(summary: pd.DataFrame, quantity: str) -> pd.DataFrame:
 
 def _write_page(summary: pd.DataFrame, by_rows: pd.DataFrame, task: Task) -> None:
     own = by_rows[by_rows["quantity"] == "difference"]
-    bands = own.sort_values("effective", key=lambda text: text.str.extract(r"([0-9.]+)")[0].astype(float), kind="stable")
+    bands = own.sort_values(
+        "effective", key=lambda text: text.str.extract(r"([0-9.]+)")[0].astype(float), kind="stable"
+    )
     (task.out / "README.md").write_text(
         "# Intervals of weighted means\n\n"
-        f"Made by `python -m studies intervals --draws {task.n_draws}`: rows are recorded with known probability, the estimate is "
-        "the normalised weighted mean of their costs. Each cell has the coverage of 95 % intervals in percent and, in brackets, "
-        "the mean length divided by that of Student's interval. `summary.csv` has all numbers with Monte Carlo errors.\n\n"
+        f"Made by `python -m studies intervals --draws {task.n_draws}`: rows are recorded with known probability, the estimate "
+        "is the normalised weighted mean of their costs. Each cell has the coverage of 95 % intervals in percent and, in "
+        "brackets, the mean length divided by that of Student's interval. `summary.csv` has all numbers with Monte Carlo errors.\n\n"
         "- *normal*, *Student*: standard error from influence values; Student with effective degrees of freedom.\n"
         "- *empirical likelihood*: with the quantile of Student. *truncation*: heavy weights are cut, and the interval contains "
         "the largest bias that the limits of the cost allow; the shortest of several cuts.\n"

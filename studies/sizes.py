@@ -12,7 +12,7 @@ import pandas as pd
 
 from afape.benchmark.draws import run_draws
 from afape.benchmark.page import markdown
-from afape.benchmark.synthetic import synthetic_mar, synthetic_mnar
+from afape.benchmark.synthetic import synthetic_mnar
 from afape.check import check_missingness
 from afape.evaluation import evaluate
 from afape.missingness.assumptions import MCAR
@@ -119,7 +119,9 @@ def _summary(draws: pd.DataFrame) -> pd.DataFrame:
         each = own.groupby("draw")["rejected"].mean()
         size, n = float(own["rejected"].mean()), len(each)
         error = max(float(each.std(ddof=1)), np.sqrt(1 / n)) / np.sqrt(n)
-        lines.append({"test": test, "about": about, "size": size, "size_mc_error": error, "tests": len(own), "draws": n})
+        lines.append(
+            {"test": test, "about": about, "size": size, "size_mc_error": error, "tests": len(own), "draws": n}
+        )
     return pd.DataFrame(lines)
 
 
@@ -136,8 +138,8 @@ def _write_page(summary: pd.DataFrame, task: Task) -> None:
         f"{task.n_rows:,} rows from the synthetic problem, hidden so that the tested hypothesis holds. A test at level 5 % "
         "should reject in 5 %. `summary.csv` has all numbers.\n\n"
         "- *imputation_check* compares an estimator with `mi`, whose imputation model is nearly right here.\n"
-        "- *balance* compares weighted rows with all rows. Its standard errors treat weights and the mean of all rows as known. A "
-        "logistic propensity balances the columns that it depends on, so these p-values are too large for them; they say "
+        "- *balance* compares weighted rows with all rows. Its standard errors treat weights and the mean of all rows as known. "
+        "A logistic propensity balances the columns that it depends on, so these p-values are too large for them; they say "
         "whether an imbalance is more than chance, not how good the propensity is.\n"
         "- *calibration* counts intervals of a bin that miss the share observed on all rows.\n"
         "- *check_missingness, any test* uses p-values adjusted by Holm's method, so it should reject in at most 5 %.\n\n"

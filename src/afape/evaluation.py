@@ -133,4 +133,5 @@ def _true_average(
     tables = walk_rows(ground, None, walk_options(walk, data), seed, n_jobs)
     runs = run_parts(tables, data, n_outcomes=len(outcomes))
     sample = Sample(data.cluster, data.identity, confidence)
-    return RunAverage(runs, np.ones(len(data)), Tariff.of(data, outcomes), sample)
+    tariff = replace(Tariff.of(data, outcomes), fixed=ignores_values(policy))
+    return RunAverage(runs, np.ones(len(data)), tariff, sample)

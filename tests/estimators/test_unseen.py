@@ -5,14 +5,14 @@ import pandas as pd
 import pytest
 from numpy.testing import assert_allclose
 from scipy.stats import norm
+from studies.interval_worlds import SINGLES, rows_of
+from studies.intervals import estimate_of
 from worlds import Zero
 
 import afape
 from afape._arrays import concentration
 from afape.estimators.estimate import Estimate
 from afape.estimators.unseen import combined_excess, reach
-from studies.interval_worlds import SINGLES, rows_of
-from studies.intervals import estimate_of
 
 Z = norm.ppf(0.975)
 
@@ -48,11 +48,15 @@ def test_light_weights_leave_students_interval():
 
 
 def test_excesses_of_a_difference_cancel_as_far_as_the_estimates_agree():
-    assert_allclose(combined_excess((1.0, 2.0), (2.0, 2.0), 0.7), np.sqrt([5, 8]))  # positive correlation does not count
+    assert_allclose(
+        combined_excess((1.0, 2.0), (2.0, 2.0), 0.7), np.sqrt([5, 8])
+    )  # positive correlation does not count
     assert_allclose(combined_excess((1.0, 2.0), (1.0, 2.0), -1.0), [0, 0], atol=1e-9)
     rng = np.random.default_rng(1)
     shared, own = 10 * rng.normal(size=(2, 60))
-    a, b, c = (Estimate(5.0, x, limits=(0.0, 50.0), rows="r", concentration=0.05) for x in (shared, own, shared + own / 20))
+    a, b, c = (
+        Estimate(5.0, x, limits=(0.0, 50.0), rows="r", concentration=0.05) for x in (shared, own, shared + own / 20)
+    )
     apart, near = a - b, a - c
     plain = [x.std_error * 2.0 for x in (apart, near)]
     assert apart.reach(0.025)[1] > 1.2 * plain[0]
@@ -76,7 +80,9 @@ def test_the_p_value_is_where_the_interval_ends(dense):
     assert estimate.p_value(0.4) == 1.0
 
 
-@pytest.mark.parametrize("name", ["20 groups, errors 5 to 15 %", "light, errors 1 %", "logistic, slope 1.5, costs rise"])
+@pytest.mark.parametrize(
+    "name", ["20 groups, errors 5 to 15 %", "light, errors 1 %", "logistic, slope 1.5, costs rise"]
+)
 def test_intervals_of_heavy_weights_cover(name):
     """Student's intervals contain the truth in 82, 75 and 92 % of these draws."""
     rng = np.random.default_rng(2)
@@ -99,7 +105,9 @@ def _small(n):
     rng = np.random.default_rng(4)
     b = np.where(rng.random(n) < 0.7, 1.0, np.nan)
     problem = afape.Problem({"a": ["a"], "b": ["b"]}, {"b": 90.0}, "y", 5.0)
-    return afape.Retrospective(pd.DataFrame({"a": rng.normal(size=n), "b": b, "y": (np.arange(n) == 0).astype(int)}), problem)
+    return afape.Retrospective(
+        pd.DataFrame({"a": rng.normal(size=n), "b": b, "y": (np.arange(n) == 0).astype(int)}), problem
+    )
 
 
 @pytest.mark.filterwarnings("ignore::afape.warnings.AfapeWarning")
@@ -127,7 +135,7 @@ def test_few_rows_are_not_ranked(tmp_path):
     data = _small(40)
     policies = {"none": afape.AcquireNone(), "b": _Rule()}
     found = afape.compare(data, policies, Zero(), missingness=afape.MCAR(), estimators=["ipw-semi"])
-    with pytest.raises(ValueError, match="too few to rank the policies.*needs at least 50"):
+    with pytest.raises(ValueError, match=r"too few to rank the policies.*needs at least 50"):
         found.ranking()
     assert "too few to rank" in repr(found)
     assert "cheapest" not in repr(found)

@@ -248,8 +248,8 @@ class LearnedValues:
         accepts NaN, or a `ValueRegressor`.
     augment_label : bool
         True if action values may also condition on the label. The agent never sees the label, but the estimator may use it.
-        This lowers the variance, and the estimate stays consistent. If recording depends on the label, action values always
-        condition on it.
+        This usually lowers the variance. Estimates change, but stay consistent, because the label is always recorded. If
+        recording depends on the label, action values always condition on it.
     """
 
     regressor: Any = "quadratic"

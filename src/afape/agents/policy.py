@@ -10,7 +10,16 @@ from .._arrays import Bools, Floats, Ints, any_of, every
 from ..classifiers import check_not_training
 from ..data.problem import Problem
 
-__all__ = ["Policy", "ask_policy", "bind", "check_policy", "epsilon_greedy", "ignores_values", "not_bound", "one_hot_actions"]
+__all__ = [
+    "Policy",
+    "ask_policy",
+    "bind",
+    "check_policy",
+    "epsilon_greedy",
+    "ignores_values",
+    "not_bound",
+    "one_hot_actions",
+]
 
 _SUM_TOLERANCE = 1e-6
 

@@ -57,14 +57,17 @@ class Costs:
         coefficients = self.tariff.coefficients(target)
         return _estimate(self.amounts, self.unsupported, coefficients, coefficients, limits)
 
-
     def _limits(self, target: str) -> tuple[float, float]:
         """Return the least and the largest possible cost; acquisitions of a fixed policy are certain."""
         limits = self.tariff.limits
         if self.tariff.fixed and self.unsupported is None and target in ("acquisition", "total"):
             paid = certain(self.amounts.combine(self.tariff.coefficients("acquisition")))
             if paid.limits[0] == paid.limits[1]:
-                return paid.limits if target == "acquisition" else limits_of_sum(paid.limits, limits["misclassification"], 1)
+                return (
+                    paid.limits
+                    if target == "acquisition"
+                    else limits_of_sum(paid.limits, limits["misclassification"], 1)
+                )
         return limits[target]
 
 

@@ -34,7 +34,9 @@ def paired_differences(
     errors = np.array([d._error[0] for d in paired])
     # Simulate the smallest p-value when no policies differ. Its quantile replaces alpha in the interval of every pair.
     drawn = draws(covariance)
-    studentised = np.divide(np.abs(drawn[:, a] - drawn[:, b]), errors, where=errors > 0, out=np.zeros((len(drawn), len(a))))
+    studentised = np.divide(
+        np.abs(drawn[:, a] - drawn[:, b]), errors, where=errors > 0, out=np.zeros((len(drawn), len(a)))
+    )
     smallest = 2 * ndtr(-studentised.max(axis=1))
     level = min(float(np.quantile(smallest, 1 - confidence)), 1 - confidence)  # 1 if no difference varies
     intervals = [d.interval(1 - level) for d in paired]
