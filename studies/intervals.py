@@ -227,7 +227,7 @@ def _write_page(summary: pd.DataFrame, by_rows: pd.DataFrame, task: Task) -> Non
         "# Intervals of weighted means\n\n"
         f"Made by `python -m studies intervals --draws {task.n_draws}`: rows are recorded with known probability, the estimate "
         "is the normalised weighted mean of their costs. Each cell has the coverage of 95 % intervals in percent and, in "
-        "brackets, the mean length divided by that of Student's interval. `summary.csv` has all numbers with Monte Carlo errors.\n\n"
+        "brackets, the mean length divided by that of Student's interval. `summary.csv` has all numbers.\n\n"
         "- *normal*, *Student*: standard error from influence values; Student with effective degrees of freedom.\n"
         "- *empirical likelihood*: with the quantile of Student. *truncation*: heavy weights are cut, and the interval contains "
         "the largest bias that the limits of the cost allow; the shortest of several cuts.\n"
