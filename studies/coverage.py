@@ -47,7 +47,7 @@ def mnar_study(task: Task) -> pd.DataFrame:
     problem = synthetic_mnar()
     weighting = [c for c in _quick(problem.missingness) if c.method.weighs and not c.method.semi_offline]
     settings = [
-        Setting("the graph", [c.name for c in weighting], known=True),
+        Setting("the graph", [*(c.name for c in weighting), "eff-semi-miss"], known=True),
         Setting("as if MAR", [m.name for m in _LEARNED if m.weighs], missingness=MAR(["x0"])),
     ]
     summary = simulate(task, population_of(problem), settings)

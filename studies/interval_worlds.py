@@ -36,7 +36,7 @@ _Generator = np.random.Generator
 
 def _errors(rng: _Generator, rate: Floats | float, n: int) -> Floats:
     """Return cost 10 for an error, which happens with this rate."""
-    return 10.0 * (rng.random(n) < rate)
+    return np.where(rng.random(n) < rate, 10.0, 0.0)
 
 
 def _light(rate: float) -> Callable[[_Generator, int], World]:

@@ -126,7 +126,7 @@ class Estimate:
     def _error(self) -> tuple[float, float]:
         """Standard error, 0 if it is a rounding error, and degrees of freedom."""
         error = self.std_error
-        sizes = [abs(e.value) for e in (self, *(self.pair or ())[:2])]  # type: ignore[union-attr]
+        sizes = [abs(e.value) for e in (self, *(self.pair or ())[:2])]
         return (0.0 if error <= _ROUNDING * max(1.0, *sizes) else error), self.degrees_of_freedom
 
     def reach(self, tail: float) -> Reach:
