@@ -25,7 +25,8 @@ class ImputationCheck:
     The variance of the difference is that of the influence values of the estimate minus those of `mi`, averaged over
     tables, plus :math:`B / M` for the random draws of M tables. The mean over tables is nearly the expectation given what is
     recorded. The error of the imputation model is not added: it comes from the same rows and makes both estimates more alike.
-    If the imputations are efficient, the variance is an upper bound.
+    If the imputations are efficient, the variance is therefore an upper bound, and the test rejects a right model in less
+    than 5 % (2 to 3 % in ``python -m studies sizes``).
 
     Attributes
     ----------
