@@ -40,19 +40,26 @@ def balance_table(data: Retrospective, view: View, sets: Mapping[str, Bools]) ->
         with np.errstate(divide="ignore"):
             weight = 1.0 / np.maximum(probability, view.propensity.min_propensity)
         if np.isfinite(weight).all():
-            lines += zip([name] * len(names), names, *_differences(values[target], values[has], weight), strict=True)
+            each = np.zeros(len(rows))
+            each[has] = weight
+            lines += zip([name] * len(names), names, *_differences(values[target], each[target]), strict=True)
     table = pd.DataFrame(lines, columns=["set", "column", "before", "after", "std_error", "p_value"])
     order = np.argsort(-table["after"].abs().to_numpy(dtype=float), kind="stable")
     return table.iloc[order].reset_index(drop=True)
 
 
-def _differences(all_rows: Floats, x: Floats, weight: Floats) -> tuple[Floats, Floats, Floats, Floats]:
-    """Standardised differences before and after weighting, standard errors and p-values of the latter, by column."""
-    mean, spread = all_rows.mean(axis=0), all_rows.std(axis=0)
+def _differences(x: Floats, weight: Floats) -> tuple[Floats, Floats, Floats, Floats]:
+    """Standardised differences before and after weighting, standard errors and p-values of the latter, by column.
+
+    Rows that have the set are among all rows, so the variance is that of the paired difference of both means. Weights count as
+    known. A learned propensity balances the columns that it depends on, so their p-values are too large.
+    """
+    mean, spread = x.mean(axis=0), x.std(axis=0)
     spread = np.where(spread > 1e-12 * np.abs(mean), spread, np.inf)  # a constant column does not differ
-    before, after = (x.mean(axis=0) - mean) / spread, (weight @ x / weight.sum() - mean) / spread
-    terms = (weight[:, None] * (x - mean)) ** 2
-    error = np.sqrt(terms.sum(axis=0)) / weight.sum() / spread
+    has, whole = weight > 0, weight.sum()
+    before, after = (x[has].mean(axis=0) - mean) / spread, (weight @ x / whole - mean) / spread
+    terms = ((weight / whole - 1 / len(x))[:, None] * (x - mean)) ** 2
+    error = np.sqrt(terms.sum(axis=0)) / spread
     # Degrees of freedom: the effective number of terms; see Estimate.degrees_of_freedom.
     freedom = terms.sum(axis=0) ** 2 / np.maximum((terms**2).sum(axis=0), 1e-300)
     p_value = 2 * stdtr(np.maximum(freedom, 1.0), -np.abs(after) / np.maximum(error, 1e-300))

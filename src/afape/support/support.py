@@ -63,7 +63,8 @@ class Support:
     balance : DataFrame
         For each of the 12 most wanted sets, and each column that is always recorded (label included): difference
         between the rows that have the set and all rows where it is supported, in standard deviations, before and after
-        weighting. ``p_value`` tests the difference after weighting. Sets that few runs want (``thresholds.wanted``) and
+        weighting. ``p_value`` tests the difference after weighting, with weights taken as known: a learned propensity balances
+        the columns that it depends on, so theirs are too large. Sets that few runs want (``thresholds.wanted``) and
         sets that every row has are left out. At most 10,000 rows are used. The largest difference comes first.
     undecided : DataFrame
         Sets that are never recorded in a region but often beside it, where the rows are too few to decide if they can be
