@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from ._arguments import check_confidence
-from .agents.policy import Policy, bind
+from .agents.policy import Policy, bind_to_records
 from .data.retrospective import Retrospective
 from .missingness.assumptions import MAR, MCAR, MNAR
 from .run.fit import bind_propensities, views_of
@@ -74,7 +74,7 @@ def check_support(
         walk=walk,
     )
     plan = make_plan(data, Silent(), missingness, options)
-    (walked,) = walk_policies(plan, {"policy": bind(policy, data.problem)}).values()
+    (walked,) = walk_policies(plan, {"policy": bind_to_records(policy, data)}).values()
     views = views_of(plan, bind_propensities(plan, [walked]), walked)
     support = support_of(plan.data, walked.tables, views.search, views.semi, views.complete, views.undecided)
     for text in support.warnings:

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from ._progress import Progress, check_progress
-from .agents.policy import Policy, bind
+from .agents.policy import Policy, bind_to_records
 from .classifiers import Classifier
 from .data.retrospective import Retrospective
 from .missingness.assumptions import MAR, MCAR, MNAR
@@ -81,7 +81,7 @@ def judge(
     """
     check_progress(progress)
     plan = make_plan(data, classifier, missingness, Options.of(function, options))
-    bound = {name: bind(policy, data.problem, argument) for name, (argument, policy) in policies.items()}
+    bound = {name: bind_to_records(policy, data, argument) for name, (argument, policy) in policies.items()}
     check_sendable(plan.n_jobs, policies=bound, classifier=classifier)
     found = run(plan, bound, progress)
     return {name: Evaluation.of(name, policy, found[name]) for name, (_, policy) in policies.items()}

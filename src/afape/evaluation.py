@@ -10,7 +10,7 @@ import numpy as np
 
 from ._arguments import check_confidence, check_jobs, check_seed
 from ._progress import Progress
-from .agents.policy import Policy, bind, ignores_values
+from .agents.policy import Policy, bind_to_records, ignores_values
 from .classifiers import Classifier, check_classifier
 from .comparison import judge
 from .data.retrospective import Retrospective
@@ -128,7 +128,7 @@ def _true_average(
     check_seed(random_state)
     check_sendable(check_jobs(n_jobs), policy=policy, classifier=classifier)
     judge = check_classifier(classifier, data)
-    ground = Ground.everything(data, data.values, bind(policy, data.problem), judge, outcomes)
+    ground = Ground.everything(data, data.values, bind_to_records(policy, data), judge, outcomes)
     seed = int(np.random.SeedSequence(random_state).generate_state(1, np.uint64)[0])
     tables = walk_rows(ground, None, walk_options(walk, data), seed, n_jobs)
     runs = run_parts(tables, data, n_outcomes=len(outcomes))

@@ -36,11 +36,13 @@ class Layout:
     prices: Floats  # (G,)
     columns: tuple[str, ...]
     column_group: Ints  # (d,) group of each column
+    classes: tuple[Any, ...] | None = None  # labels in the order of their codes; None in files of older versions
 
     @staticmethod
     def of(data: Retrospective) -> Layout:
         """Return the layout of these records."""
-        return Layout(data.problem.group_names, data.problem.prices, data.columns, data.column_group)
+        classes = tuple(data.classes.tolist())
+        return Layout(data.problem.group_names, data.problem.prices, data.columns, data.column_group, classes)
 
     @property
     def free(self) -> Bools:
@@ -54,13 +56,17 @@ class Layout:
             "prices": self.prices.tolist(),
             "columns": list(self.columns),
             "column_group": self.column_group.tolist(),
+            "classes": None if self.classes is None else list(self.classes),
         }
 
     @staticmethod
     def from_json(plain: dict[str, Any]) -> Layout:
         """Restore a layout from `to_json`."""
         prices, owner = np.array(plain["prices"], dtype=float), np.array(plain["column_group"], dtype=np.intp)
-        return Layout(tuple(plain["groups"]), prices, tuple(plain["columns"]), owner)
+        classes = plain.get("classes")
+        return Layout(
+            tuple(plain["groups"]), prices, tuple(plain["columns"]), owner, None if classes is None else tuple(classes)
+        )
 
 
 class LearnedAgent(BaseEstimator, ABC):  # type: ignore[misc]
@@ -110,6 +116,21 @@ class LearnedAgent(BaseEstimator, ABC):  # type: ignore[misc]
     def _checked(self, values: Any, acquired: Any) -> tuple[Floats, Bools]:
         self._check_trained()
         return check_states(self, values, acquired, len(self.layout_.columns), len(self.layout_.groups))
+
+    @property
+    def columns_(self) -> tuple[str, ...]:
+        """Columns of the training data."""
+        return self.layout_.columns
+
+    @property
+    def column_group_(self) -> Ints:
+        """Group of each column of the training data, shape (d,)."""
+        return self.layout_.column_group
+
+    @property
+    def label_classes_(self) -> tuple[Any, ...] | None:
+        """Labels of the training data, in the order of their codes."""
+        return self.layout_.classes
 
     @abstractmethod
     def _check_arguments(self) -> None:

@@ -174,6 +174,11 @@ class NetworkAgent:
         check_groups(self, self.group_names_, problem)
         return self
 
+    @property
+    def column_group_(self) -> Ints:
+        """Group of each column of the training data, shape (d,)."""
+        return np.array(self.network_.shape.column_group, dtype=np.intp)
+
     def _check_trained(self) -> None:
         if not hasattr(self, "network_"):
             raise not_trained(self, self.arguments)

@@ -2,18 +2,22 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
 
 from .._arrays import Bools, Floats, Ints, any_of, every
-from ..classifiers import check_not_training
+from ..classifiers import check_columns, check_not_training
 from ..data.problem import Problem
+from ..data.retrospective import Retrospective
+from .row_reader import RowReader
 
 __all__ = [
     "Policy",
     "ask_policy",
     "bind",
+    "bind_to_records",
     "check_policy",
     "epsilon_greedy",
     "ignores_values",
@@ -61,6 +65,30 @@ def bind(policy: Any, problem: Problem, argument: str = "policy") -> Policy:
 def ignores_values(policy: Any) -> bool:
     """True if the policy says that its probabilities do not depend on the values."""
     return bool(getattr(policy, "ignores_values", False))
+
+
+def bind_to_records(policy: Any, data: Retrospective, argument: str = "policy") -> Policy:
+    """Return the policy bound to the problem of these records; raise an error if it was made for other columns."""
+    bound = bind(policy, data.problem, argument)
+    for part in _parts(bound):
+        reader = getattr(part, "reader", None)
+        if isinstance(reader, RowReader):
+            reader.check_columns(data.columns)
+        check_columns(part, f"The policy {_named(part)}", data)
+    return bound
+
+
+def _parts(policy: Any) -> Iterator[Any]:
+    """Yield a policy and the policies that it holds as attributes, such as the policy of a `StepBudget`."""
+    waiting, met = [policy], set()
+    while waiting:
+        part = waiting.pop()
+        if id(part) in met:
+            continue
+        met.add(id(part))
+        yield part
+        inside = list(vars(part).values()) if hasattr(part, "__dict__") else []
+        waiting += [thing for thing in inside if callable(getattr(thing, "probabilities", None))]
 
 
 def check_policy(policy: Any, argument: str = "policy") -> Policy:

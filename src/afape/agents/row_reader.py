@@ -61,17 +61,25 @@ class RowReader:
             self.levels[name] = [declared.get(text, text) for text in texts]
         self.group[name] = group
 
+    def check_columns(self, columns: tuple[str, ...]) -> None:
+        """Raise an error if the records have other columns."""
+        if columns != self.columns:
+            raise ValueError(
+                f"The policy reads the columns {list(self.columns)}, but the data have {list(columns)}. {self._way_out}"
+            )
+
+    @property
+    def _way_out(self) -> str:
+        if self.given:
+            return "Pass the data.columns of these records."
+        return "A text column without declared categories is encoded as several: pass columns=data.columns."
+
     def check_width(self, values: Floats) -> None:
         """Raise an error if the number of columns is wrong."""
         if values.shape[1] != len(self.columns):
-            way = (
-                "Pass the data.columns of these records."
-                if self.given
-                else "A text column without declared categories is encoded as several: pass columns=data.columns."
-            )
             raise ValueError(
                 f"'values' must have the {len(self.columns)} columns {list(self.columns)}, but has "
-                f"{values.shape[1]}. {way}"
+                f"{values.shape[1]}. {self._way_out}"
             )
 
     def read(self, name: str, values: Floats) -> NDArray[Any]:

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from .._arguments import check_between, check_flag
-from .._arrays import Bools, Floats, any_of
+from .._arrays import Bools, Floats, Ints, any_of
 from ..data.problem import Problem
 from .policy import Policy, one_hot_actions
 
@@ -57,6 +57,25 @@ class SB3Policy:
 
     def __init__(self, model: Any, deterministic: bool, epsilon: float) -> None:
         self.model, self.deterministic, self.epsilon = model, deterministic, epsilon
+
+    @property
+    def columns_(self) -> tuple[str, ...] | None:
+        """Columns of the environment; None if the model has no environment of ours, as after loading it without one."""
+        data = self._records()
+        return None if data is None else data.columns
+
+    @property
+    def column_group_(self) -> Ints | None:
+        """Group of each column of the environment; None as for ``columns_``."""
+        data = self._records()
+        return None if data is None else data.column_group
+
+    def _records(self) -> Any:
+        env = self.model.get_env() if hasattr(self.model, "get_env") else None
+        try:
+            return None if env is None else env.get_attr("episodes")[0].data
+        except AttributeError:
+            return None
 
     def bind(self, problem: Problem) -> Policy:
         """Return the policy; raise an error if the problem has another number of groups than the training data."""

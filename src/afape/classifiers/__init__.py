@@ -2,6 +2,7 @@
 
 from .classifier import Classifier, ask_classifier, check_classifier, check_not_training
 from .imputed_classifier import ImputedClassifier, column_means
+from .trained_on import check_columns
 from .training import TrainedClassifier, train_classifier
 
 __all__ = [
@@ -10,6 +11,7 @@ __all__ = [
     "TrainedClassifier",
     "ask_classifier",
     "check_classifier",
+    "check_columns",
     "check_not_training",
     "column_means",
     "train_classifier",

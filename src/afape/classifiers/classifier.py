@@ -13,6 +13,7 @@ from .._arrays import Bools, Floats, Ints
 from ..data.retrospective import Retrospective
 from ..warnings import SeenRowsWarning, warn
 from .imputed_classifier import ImputedClassifier
+from .trained_on import check_columns
 
 __all__ = ["Classifier", "ask_classifier", "check_classifier", "check_not_training"]
 
@@ -62,12 +63,7 @@ def check_classifier(classifier: Any, data: Retrospective) -> Classifier:
             f"The classifier {name} has the labels {np.asarray(coded).tolist()}, but the data have {data.classes.tolist()}, so "
             "equal codes mean different labels. List all labels in 'classes' of the Problem and build both tables with it."
         )
-    columns = getattr(classifier, "columns_", None)
-    if columns is not None and tuple(columns) != data.columns:
-        raise ValueError(
-            f"The classifier {name} was trained on the columns {list(columns)}, but the data have {list(data.columns)}. "
-            "Declare 'categories' in the Problem and build both tables with it."
-        )
+    check_columns(classifier, f"The classifier {name}", data)
     groups = getattr(classifier, "groups_", None)
     if isinstance(groups, dict) and groups != dict(data.problem.groups):
         raise ValueError(

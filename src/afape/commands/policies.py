@@ -22,7 +22,7 @@ HELP = (
 
 def named_policies(texts: list[str], data: Retrospective, allow_pickle: bool) -> dict[str, Any]:
     """Return the policies by name, checked against the problem; a repeated name gets a number."""
-    from ..agents.policy import bind
+    from ..agents.policy import bind_to_records
 
     out: dict[str, Any] = {}
     for text in texts:
@@ -31,7 +31,7 @@ def named_policies(texts: list[str], data: Retrospective, allow_pickle: bool) ->
         while unique in out:
             unique, count = f"{name} ({count})", count + 1
         out[unique] = _policy(described, data, allow_pickle)
-        bind(out[unique], data.problem, f"--policy {described}")
+        bind_to_records(out[unique], data, f"--policy {described}")
     return out
 
 

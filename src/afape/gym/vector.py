@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from .._arguments import check_count
 from .._arrays import Bools, Floats
-from ..agents.policy import ask_policy, bind
+from ..agents.policy import ask_policy, bind_to_records
 from ..walk.ground import block
 from .environment import Observation, action_space, observation_space
 from .episodes import Episodes, checked_actions
@@ -115,7 +115,7 @@ def rollout(env: AcquisitionVectorEnv, policy: Any, n_episodes: int, random_stat
     check_count("n_episodes", n_episodes, 1)
     if not isinstance(env, AcquisitionVectorEnv):
         raise TypeError(f"'env' must be an afape.gym.AcquisitionVectorEnv, not {type(env).__name__}.")
-    bound = bind(policy, env.episodes.data.problem)
+    bound = bind_to_records(policy, env.episodes.data)
     rng = np.random.default_rng(random_state)
     rounds: list[Floats] = []
     while sum(map(len, rounds)) < n_episodes:  # complete rounds: taking episodes as they end would favour short ones

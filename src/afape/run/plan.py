@@ -14,7 +14,7 @@ from .._arguments import check_confidence, check_count, check_flag, check_jobs, 
 from .._arrays import Bools, Floats, Ints, units_of
 from ..action_values.known import KnownValues
 from ..action_values.models import DEFAULT_VALUES, LearnedValues
-from ..agents.policy import bind
+from ..agents.policy import bind_to_records
 from ..classifiers import Classifier, check_classifier
 from ..data.retrospective import Retrospective
 from ..data.subgroups import Levels, levels_of
@@ -322,7 +322,7 @@ def walk_options(walk: Any, data: Retrospective) -> WalkOptions:
     options = walk or WalkOptions()
     if options.simulation is None:
         return options
-    return replace(options, simulation=bind(options.simulation, data.problem, "simulation"))
+    return replace(options, simulation=bind_to_records(options.simulation, data, "simulation"))
 
 
 def _thresholds(thresholds: Any) -> SupportThresholds:

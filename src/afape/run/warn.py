@@ -10,7 +10,7 @@ import pandas as pd
 from scipy.special import stdtr
 
 from .._arrays import share_of_heaviest
-from ..agents.policy import bind
+from ..agents.policy import bind_to_records
 from ..estimators.answer import Answer
 from ..estimators.catalogue import Choice
 from ..estimators.constant_answer import dearer_than_constant
@@ -124,7 +124,7 @@ def gap_of_nothing(plan: Plan, fitted: Fitted, choices: list[Choice]) -> tuple[s
     view = fitted.views[hybrid[0]]
     if view.refusal or view.unsupported or not view.adjust.any():
         return ()
-    (nothing,) = walk_policies(plan, {"nothing": bind(AcquireNone(), plan.data.problem)}).values()
+    (nothing,) = walk_policies(plan, {"nothing": bind_to_records(AcquireNone(), plan.data)}).values()
     alone = replace(fitted, tables=nothing.tables, table=None, values={}, valued=())
     weighted = inverse_probability(alone.evidence(hybrid[0])).answer()
     words, doubtful = gap_between(weighted, alone)

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 import pandas as pd
 
 from .._progress import Progress, reporter
-from ..agents.policy import Policy, bind
+from ..agents.policy import Policy, bind_to_records
 from ..classifiers import Classifier
 from ..data.retrospective import Retrospective
 from ..estimators.estimate import TARGETS
@@ -111,7 +111,7 @@ def sensitivity(
         walk=walk,
     )
     plan = make_plan(data, classifier, missingness, options)
-    bound = {name: bind(policy, data.problem, argument) for name, (policy, argument) in named.items()}
+    bound = {name: bind_to_records(policy, data, argument) for name, (policy, argument) in named.items()}
     with reporter(progress) as told:
         steps = Steps(told, len(data) * len(bound) + plan.n_replicates)
         return _analysed(plan, walk_policies(plan, bound, steps.walked), _BoundsAsked(strengths, target, kind), steps)
@@ -139,7 +139,7 @@ def sensitivity_of_runs(
     specs: dict[str, PropensitySpec] = {"learned": DEFAULT_PROPENSITY}
     choices = choices_under(plan.missingness, specs)
     plan = replace(plan, propensities=specs, choices=choices, asked=False, bootstrap=None)
-    bound = {name: bind(policy, plan.data.problem) for name, policy in more.items()}
+    bound = {name: bind_to_records(policy, plan.data) for name, policy in more.items()}
     with reporter(progress) as told:
         steps = Steps(told, len(plan.data) * max(len(bound), 1))
         walked = {name: run.walked for name, run in runs.items()} | walk_policies(plan, bound, steps.walked)
