@@ -13,6 +13,7 @@ import numpy as np
 import pandas as pd
 
 from afape.benchmark.draws import run_draws
+from afape.benchmark.identity import checksum_of_records
 from afape.benchmark.page import markdown
 from afape.comparison import compare
 from afape.data.retrospective import Retrospective
@@ -115,7 +116,10 @@ def efficiency_study(
     for done, (n_rows, problem, truth) in enumerate(steps, 1):
         place = f"draws-{problem.name.replace(', ', '-').replace(' ', '-')}-n{n_rows}"
         many = max(round((real_draws if problem.real else n_draws) * min(1.0, 2000 / n_rows)), 4)
-        draw, study = partial(_records, problem, truth, n_rows), f"efficiency; {problem.name}; {n_rows} rows"
+        draw, study = (
+            partial(_records, problem, truth, n_rows),
+            f"efficiency; {problem.name}; {n_rows} rows; {checksum_of_records(problem.population)}",
+        )
         draws = run_draws(draw, many, out / place, study, n_jobs=n_jobs, batch=5)
         summary = pd.concat([summary, _summary(draws).assign(problem=problem.name, rows=n_rows)], ignore_index=True)
         summary.to_csv(out / "summary.csv", index=False, float_format="%.6g")

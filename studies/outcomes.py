@@ -15,6 +15,7 @@ from sklearn.linear_model import LogisticRegression
 from afape._arrays import Bools, Floats, Ints
 from afape.agents.builtin import DecisionRule
 from afape.benchmark.draws import run_draws
+from afape.benchmark.identity import checksum_of_records
 from afape.benchmark.page import markdown
 from afape.benchmark.synthetic import SyntheticProblem, synthetic_mar
 from afape.classifiers import ImputedClassifier
@@ -113,11 +114,12 @@ def _quantities(parts: Parts) -> Iterator[tuple[str, float, float, float, float]
 
 def outcomes_study(task: Task) -> pd.DataFrame:
     """Measure intervals of rates, sensitivity, predictive values, Brier score and AUC."""
+    world = make_outcome_world()
     draws = run_draws(
-        partial(outcome_records, make_outcome_world(), task.n_rows),
+        partial(outcome_records, world, task.n_rows),
         task.n_draws,
         task.out / f"draws-{task.n_rows}",
-        f"outcomes by {_ESTIMATOR}; {task.n_rows} rows",
+        f"outcomes by {_ESTIMATOR}; {task.n_rows} rows; {checksum_of_records(world.population)}",
         n_jobs=task.n_jobs,
         progress=task.progress,
     )

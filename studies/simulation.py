@@ -14,6 +14,7 @@ import pandas as pd
 
 from afape.agents.policy import Policy
 from afape.benchmark.draws import run_draws
+from afape.benchmark.identity import checksum_of_records
 from afape.benchmark.synthetic import SyntheticProblem, synthetic_policies
 from afape.classifiers import Classifier
 from afape.comparison import compare
@@ -197,7 +198,7 @@ def simulate(
     """Draw the data sets that are not in the folder yet, and write and return the summary of all."""
     study = (
         f"{', '.join(s.name for s in settings)}; {', '.join(population.policies)}; {', '.join(kinds)}; {task.n_rows} rows; "
-        f"{population.problem.missingness!r}"
+        f"{population.problem.missingness!r}; {checksum_of_records(population.rows)}"
     )
     draws = run_draws(
         partial(records_of, population, settings, kinds, task.n_rows),

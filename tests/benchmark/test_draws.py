@@ -27,5 +27,5 @@ def test_a_folder_of_another_study_is_refused(tmp_path):
         return [{"value": k}]
 
     assert len(run_draws(draw, 2, tmp_path, "one")) == len(run_draws(draw, 2, tmp_path, "one")) == 2
-    with pytest.raises(OtherStudyError, match="holds draws of the study 'one', not of 'other'"):
+    with pytest.raises(OtherStudyError, match=r"holds draws of the study 'one; afape .*', not of 'other; afape"):
         run_draws(draw, 2, tmp_path, "other")

@@ -3,6 +3,7 @@
 import json
 import os
 import re
+import shutil
 import signal
 import subprocess
 import sys
@@ -15,7 +16,10 @@ import pytest
 from small import TOML, write_small
 from typer.testing import CliRunner
 
+from afape import save
+from afape.agents import RandomSubset
 from afape.benchmark.description import read_description
+from afape.benchmark.draws import OtherStudyError
 from afape.benchmark.manifest import OtherExperimentError
 from afape.benchmark.runner import Settings, run_experiment
 from afape.benchmark.section import DescriptionError
@@ -128,6 +132,41 @@ def test_a_folder_of_another_experiment_is_refused(done):
         run_experiment(description, folder, replace(settings, seed=5))
     with pytest.raises(OtherExperimentError, match="quick False instead of True"):
         run_experiment(read_description(file, quick=True), folder, settings)
+
+
+def test_a_finished_folder_is_refused_with_another_table(done, tmp_path):
+    """The description is the same file; only the contents of the table differ, by one digit."""
+    file, folder, _ = done
+    table = pd.read_csv(file.parent / "own.csv")
+    table.loc[3, "hgb"] += 1e-9
+    table.to_csv(tmp_path / "other.csv", index=False)
+    with pytest.raises(OtherExperimentError, match=r"checksum of the table '\w+' instead of .*Choose another folder"):
+        run(folder, file, data=tmp_path / "other.csv")
+    pd.read_csv(file.parent / "own.csv").to_csv(tmp_path / "copy.csv", index=False)
+    run(folder, file, data=tmp_path / "copy.csv")
+
+
+def test_intermediate_results_are_refused_with_another_table_also_without_the_manifest(done, tmp_path):
+    file, folder, _ = done
+    shutil.copytree(folder, tmp_path / "out")
+    (tmp_path / "out" / "manifest.json").unlink()
+    table = pd.read_csv(file.parent / "own.csv")
+    table.sample(frac=1.0, random_state=0).to_csv(tmp_path / "other.csv", index=False)
+    with pytest.raises(OtherStudyError, match="agents and true costs"):
+        run(tmp_path / "out", file, data=tmp_path / "other.csv")
+
+
+def test_a_folder_is_refused_with_another_saved_agent_of_the_same_name(tmp_path):
+    text = TOML.replace('half = "random:0.5"', 'half = "file:agent.afape"').replace("draws = 5", "draws = 2")
+    file = write_small(tmp_path, text.replace("rows = [120, 240]", "rows = [120]"))
+    problem = read_description(file).make_problem()
+    save(RandomSubset(0.5), tmp_path / "agent.afape", problem)
+    run(tmp_path / "out", file)
+    save(RandomSubset(0.5), tmp_path / "agent.afape", problem)
+    run(tmp_path / "out", file)
+    save(RandomSubset(0.4), tmp_path / "agent.afape", problem)
+    with pytest.raises(OtherExperimentError, match="checksums of saved agents"):
+        run(tmp_path / "out", file)
 
 
 def test_the_command_refuses_a_folder_of_another_experiment(done):

@@ -14,7 +14,7 @@ from ..files.saved import load, save
 from ..warnings import SeenRowsWarning
 from .section import DescriptionError
 
-__all__ = ["make_agents", "parse_agent"]
+__all__ = ["make_agents", "parse_agent", "saved_agent_file"]
 
 _KINDS = "'random:0.1', 'fixed:group,group', 'all', 'none', 'dqn', 'fitted-q', or 'file:PATH' for a saved agent"
 
@@ -41,8 +41,8 @@ def parse_agent(text: str, rounds: int, seed: int, folder: Path) -> Policy | Tra
             raise DescriptionError(f"The agent {text!r} is not valid: {error}") from error
     if kind == "fixed" and rest:
         return FixedOrder([name.strip() for name in rest.split(",")])
-    if kind == "file" and rest:
-        saved: Policy = load(folder / rest)
+    if (file := saved_agent_file(text, folder)) is not None:
+        saved: Policy = load(file)
         return saved
     plain: dict[str, Callable[[], Policy | Train]] = {
         "all": AcquireAll,
@@ -53,6 +53,12 @@ def parse_agent(text: str, rounds: int, seed: int, folder: Path) -> Policy | Tra
     if text not in plain:
         raise DescriptionError(f"An agent must be {_KINDS}, but is {text!r}.")
     return plain[text]()
+
+
+def saved_agent_file(text: str, folder: Path) -> Path | None:
+    """Return the file of a saved agent, or None for other agents."""
+    kind, _, rest = text.partition(":")
+    return folder / rest if kind == "file" and rest else None
 
 
 def _dqn(rounds: int, seed: int) -> Train:

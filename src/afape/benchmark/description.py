@@ -136,6 +136,14 @@ class Description:
     quick: bool = False
     folder: str = "."  # files named in the description are relative to it
 
+    @property
+    def agents_used(self) -> dict[str, str]:
+        """The agents that occur in a run, in their order."""
+        if any(not run.agents for run in self.runs):
+            return dict(self.agents)
+        named = {name for run in self.runs for name in run.agents}
+        return {name: text for name, text in self.agents.items() if name in named}
+
     def make_problem(self) -> Problem:
         """Return the decision problem."""
         return Problem(**self.problem)

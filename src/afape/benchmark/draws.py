@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +12,7 @@ from joblib import Parallel, delayed
 
 from ..files.writing import atomic_write
 
-__all__ = ["Draw", "OtherStudyError", "run_draws"]
+__all__ = ["Draw", "OtherStudyError", "claim_folder", "run_draws"]
 
 Draw = Callable[[int], list[dict[str, Any]]]
 
@@ -44,7 +45,8 @@ def run_draws(
     folder : Path
         Folder of the batches; created if it does not exist.
     study : str
-        Describes the study. A folder with the draws of another study is refused.
+        Describes the study and all that its numbers depend on. A folder with the draws of another study, or of another
+        version of afape, is refused.
     n_jobs : int
         Number of processes.
     batch : int
@@ -52,8 +54,7 @@ def run_draws(
     progress : callable, optional
         Called as ``progress(done, total)``, in batches.
     """
-    folder.mkdir(parents=True, exist_ok=True)
-    _claim(folder, study)
+    claim_folder(folder, study)
     starts = range(0, n_draws, batch)
     files = {start: folder / f"draws-{start:06d}-{min(start + batch, n_draws):06d}.csv" for start in starts}
     todo = [start for start in starts if not files[start].exists()]
@@ -70,14 +71,16 @@ def run_draws(
     return pd.concat([pd.read_csv(files[start]) for start in starts], ignore_index=True)
 
 
-def _claim(folder: Path, study: str) -> None:
-    """Write the study into ``study.txt``, or refuse the folder if another study is named there."""
+def claim_folder(folder: Path, study: str) -> None:
+    """Write study and version into ``study.txt`` of a new folder; refuse the folder if it names another study or version."""
+    study = f"{study}; afape {version('afape')}"
+    folder.mkdir(parents=True, exist_ok=True)
     note = folder / "study.txt"
     if note.exists():
         owner = note.read_text().strip()
         if owner != study:
             raise OtherStudyError(
-                f"{folder} holds draws of the study {owner!r}, not of {study!r}. Choose another folder."
+                f"{folder} holds draws of the study {owner!r}, not of {study!r}. Choose another folder, or delete this one."
             )
     note.write_text(f"{study}\n")
 

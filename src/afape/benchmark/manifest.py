@@ -11,45 +11,46 @@ from pathlib import Path
 from typing import Any
 
 from ..files.writing import atomic_write
-from .description import Description
 
 __all__ = ["OtherExperimentError", "finish_manifest", "refuse_other", "start_manifest"]
 
 _PACKAGES = ("numpy", "scipy", "pandas", "scikit-learn", "jax", "optax", "pyarrow", "matplotlib")
 
 
+_NAMES = {
+    "fingerprint": "checksum of the description",
+    "table": "checksum of the table",
+    "agents": "checksums of saved agents",
+}
+
+
 class OtherExperimentError(ValueError):
     """The folder holds the results of another experiment."""
 
 
-def refuse_other(folder: Path, description: Description, seed: int) -> dict[str, Any]:
-    """Refuse a folder that holds another experiment; return the entries that identify this one."""
+def refuse_other(folder: Path, own: dict[str, Any]) -> None:
+    """Refuse a folder that holds an experiment with another identity; ``own`` comes from `identity_of`."""
     file = folder / "manifest.json"
-    own = {
-        "experiment": description.name,
-        "fingerprint": description.fingerprint,
-        "seed": seed,
-        "quick": description.quick,
-        "afape": version("afape"),
-    }
-    if file.exists():
-        try:
-            found = json.loads(file.read_text())
-        except json.JSONDecodeError as error:
-            raise OtherExperimentError(
-                f"{file} is damaged ({error}). Choose another folder, or delete this one."
-            ) from error
-        if differing := [key for key in own if found.get(key) != own[key]]:
-            differences = ", ".join(f"{key} {found.get(key)!r} instead of {own[key]!r}" for key in differing)
-            raise OtherExperimentError(
-                f"{folder} holds results of another experiment: {differences}. Choose another folder, or delete this one."
-            )
-    return own
+    if not file.exists():
+        return
+    try:
+        found = json.loads(file.read_text())
+    except json.JSONDecodeError as error:
+        raise OtherExperimentError(
+            f"{file} is damaged ({error}). Choose another folder, or delete this one."
+        ) from error
+    if differing := [key for key in own if found.get(key) != own[key]]:
+        differences = ", ".join(
+            f"{_NAMES.get(key, key)} {found.get(key)!r} instead of {own[key]!r}" for key in differing
+        )
+        raise OtherExperimentError(
+            f"{folder} holds results of another experiment: {differences}. Choose another folder, or delete this one."
+        )
 
 
-def start_manifest(folder: Path, description: Description, seed: int, command: str) -> dict[str, Any]:
+def start_manifest(folder: Path, own: dict[str, Any], command: str) -> dict[str, Any]:
     """Write the manifest of an experiment that starts or continues, and return it."""
-    own = refuse_other(folder, description, seed)
+    refuse_other(folder, own)
     manifest = {**own, "command": command, "status": "running", "started": _now(), "versions": _versions()}
     folder.mkdir(parents=True, exist_ok=True)
     _write(folder, manifest)

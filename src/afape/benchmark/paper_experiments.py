@@ -7,9 +7,10 @@ from pathlib import Path
 from .._arguments import check_folder, did_you_mean
 from .claims import write_claims
 from .description import read_description
+from .identity import identity_of
 from .manifest import refuse_other
 from .runner import Finished, Settings, check_settings, require_packages, run_experiment
-from .world import Tell, load_table
+from .world import Tell, complete_table
 
 __all__ = ["EXPERIMENTS", "UnknownExperimentError", "describe", "reproduce"]
 
@@ -64,9 +65,7 @@ def reproduce(
         described, places, strict=True
     ):  # problems of any experiment are found before the first one runs
         require_packages(d)
-        refuse_other(place, d, settings.seed)
-        if d.table.source != "synthetic":
-            load_table(d, settings.data)
+        refuse_other(place, identity_of(d, complete_table(d, settings.data, settings.seed), settings.seed))
     done = [run_experiment(d, place, settings, tell) for d, place in zip(described, places, strict=True)]
     if name == "all":
         write_claims(done, folder)

@@ -14,12 +14,13 @@ import pandas as pd
 from .._arguments import LARGEST_SEED, check_callable, check_count, check_folder, check_path
 from .data_set import data_set_records
 from .description import Description, Run
-from .draws import run_draws
+from .draws import claim_folder, run_draws
 from .figures import draw_figures
+from .identity import identity_of
 from .manifest import finish_manifest, start_manifest
 from .page import write_page
 from .summary import data_efficiency, summarise_results
-from .world import Tell, World, make_world
+from .world import Tell, World, complete_table, make_world
 
 __all__ = ["Finished", "Settings", "check_settings", "require_packages", "run_experiment"]
 
@@ -113,11 +114,15 @@ def run_experiment(
     folder, settings = check_folder("folder", folder), check_settings(settings, tell)
     tell = tell or (lambda what, done, todo: None)
     require_packages(description)
-    manifest = start_manifest(folder, description, settings.seed, settings.command)
     began = time.perf_counter()
-    world = make_world(description, folder / "parts", settings.seed, settings.data, tell)
+    tell("loading the table", 0, 1)
+    complete = complete_table(description, settings.data, settings.seed)
+    own = identity_of(description, complete, settings.seed)
+    manifest = start_manifest(folder, own, settings.command)
+    claim_folder(folder / "parts", _study("agents and true costs", own))
+    world = make_world(description, complete, folder / "parts", settings.seed, tell)
     prepared = time.perf_counter() - began
-    results = _results(description, world, folder, settings, tell)
+    results = _results(description, world, folder, settings, own, tell)
     summary = summarise_results(results)
     efficiency = pd.concat([data_efficiency(results, run.name) for run in description.runs], ignore_index=True)
     tell(f"{description.name}: figures", 0, 1)
@@ -141,7 +146,14 @@ def run_experiment(
     return finished
 
 
-def _results(description: Description, world: World, folder: Path, settings: Settings, tell: Tell) -> pd.DataFrame:
+def _study(what: str, own: dict[str, Any]) -> str:
+    """Name what a folder of intermediate results holds, and all that it depends on."""
+    return f"{what}; {', '.join(f'{key} {value}' for key, value in own.items() if key != 'afape')}"
+
+
+def _results(
+    description: Description, world: World, folder: Path, settings: Settings, own: dict[str, Any], tell: Tell
+) -> pd.DataFrame:
     """Return the results of all runs: one line per run, size, data set, agent, estimator and target."""
     steps = [(run, rows) for run in description.runs for rows in run.rows]
     todo, done, tables = sum(run.draws for run, _ in steps), 0, []
@@ -151,7 +163,7 @@ def _results(description: Description, world: World, folder: Path, settings: Set
             partial(data_set_records, world, run, rows, settings.seed),
             run.draws,
             folder / f"draws-{_slug(run)}-{rows}",
-            f"{run.name}, {rows} rows, seed {settings.seed}, {description.fingerprint}",
+            _study(f"{run.name}, {rows} rows", own),
             n_jobs=settings.jobs,
             batch=1,
             progress=lambda new, of, done=done, label=label: tell(label, done + new, todo),  # type: ignore[misc]

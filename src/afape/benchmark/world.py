@@ -11,7 +11,7 @@ import numpy as np
 import pandas as pd
 from sklearn.ensemble import RandomForestClassifier
 
-from ..agents.policy import Policy
+from ..agents.policy import Policy, bind_to_records
 from ..classifiers import Classifier, ImputedClassifier
 from ..data.retrospective import Retrospective
 from ..datasets.heloc import load_heloc
@@ -27,7 +27,7 @@ from .description import BlockOdds, Description, Mechanism
 from .section import DescriptionError
 from .synthetic import synthetic_mar
 
-__all__ = ["Tell", "World", "load_table", "make_mechanism", "make_world"]
+__all__ = ["Tell", "World", "complete_table", "make_mechanism", "make_world"]
 
 _EXACT = 6  # up to this number of groups the truth is computed over all sets
 _TRAJECTORIES = 64  # per row, with more groups
@@ -68,15 +68,13 @@ class World:
     complete_share: float
 
 
-def make_world(description: Description, folder: Path, seed: int, data: Path | None, tell: Tell) -> World:
-    """Load the table, split it, train classifier and agents, and compute the true costs.
+def make_world(description: Description, complete: Retrospective, folder: Path, seed: int, tell: Tell) -> World:
+    """Split the complete table, train classifier and agents, and compute the true costs.
 
     Trained agents and true costs are kept in ``folder`` and read from there the next time.
     """
-    named = {name: description.agents[name] for name in _used(description)}
-    wanted = {n: parse_agent(text, description.rounds, seed, Path(description.folder)) for n, text in named.items()}
-    tell("loading the table", 0, 1)
-    complete = _complete_table(description, data, seed)
+    base, agents = Path(description.folder), description.agents_used
+    wanted = {name: parse_agent(text, description.rounds, seed, base) for name, text in agents.items()}
     _check_agents(wanted, complete)
     mechanism, missingness = make_mechanism(description.mechanism, complete)
     gaps = mechanism.hide(complete, seed)
@@ -92,19 +90,12 @@ def make_world(description: Description, folder: Path, seed: int, data: Path | N
     return World(population, mechanism, missingness, classifier, policies, truth, share)
 
 
-def _used(description: Description) -> list[str]:
-    """Return the agents that occur in a run, in their order."""
-    if any(not run.agents for run in description.runs):
-        return list(description.agents)
-    named = {name for run in description.runs for name in run.agents}
-    return [name for name in description.agents if name in named]
-
-
-def _complete_table(description: Description, data: Path | None, seed: int) -> Retrospective:
+def complete_table(description: Description, data: Path | None, seed: int) -> Retrospective:
+    """Return the complete table that a description names; ``data``, a file or folder, takes precedence."""
     source, problem = description.table, description.make_problem()
     if source.source == "synthetic":
         return synthetic_mar(source.rows, seed + 1).complete  # its own default seed is 1
-    frame = load_table(description, data)
+    frame = _load_table(description, data)
     if description.quick and len(frame) > source.rows:
         frame = frame.sample(source.rows, random_state=seed).reset_index(drop=True)
     table = Retrospective(frame, problem)
@@ -117,8 +108,7 @@ def _complete_table(description: Description, data: Path | None, seed: int) -> R
     return table
 
 
-def load_table(description: Description, data: Path | None) -> pd.DataFrame:
-    """Load the table that a description names; ``data``, a file or folder, takes precedence."""
+def _load_table(description: Description, data: Path | None) -> pd.DataFrame:
     source = description.table
     if source.source:
         return load_heloc(data) if source.source == "heloc" else load_income(data)
@@ -137,8 +127,8 @@ def _read(file: Path) -> pd.DataFrame:
 def _check_agents(wanted: Mapping[str, Policy | Train], complete: Retrospective) -> None:
     """Refuse agents with unknown groups, before anything is trained."""
     for agent in wanted.values():
-        if not callable(agent) and hasattr(agent, "bind"):
-            agent.bind(complete.problem)
+        if not callable(agent):
+            bind_to_records(agent, complete, "agents")
 
 
 def make_mechanism(described: Mechanism, data: Retrospective) -> tuple[AnyMechanism, MAR | MNAR]:

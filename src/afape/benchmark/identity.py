@@ -1,0 +1,46 @@
+"""What an experiment or a study computes from: checksums of tables and of saved agents."""
+
+from __future__ import annotations
+
+import hashlib
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any
+
+from ..data.retrospective import Retrospective
+from .agents import saved_agent_file
+from .description import Description
+
+__all__ = ["checksum_of_records", "identity_of"]
+
+
+def checksum_of_records(data: Retrospective) -> str:
+    """Checksum of the values, labels, columns and classes of records, in the order of the rows."""
+    names = repr((data.columns, data.column_group.tolist(), data.classes.tolist()))
+    return hashlib.sha256(names.encode() + data.fingerprints().tobytes()).hexdigest()[:16]
+
+
+def identity_of(description: Description, complete: Retrospective, seed: int) -> dict[str, Any]:
+    """Return everything that the numbers of an experiment depend on.
+
+    Parameters
+    ----------
+    description : Description
+    complete : Retrospective
+        The complete table.
+    seed : int
+    """
+    files = {name: saved_agent_file(text, Path(description.folder)) for name, text in description.agents_used.items()}
+    return {
+        "experiment": description.name,
+        "fingerprint": description.fingerprint,
+        "seed": seed,
+        "quick": description.quick,
+        "afape": version("afape"),
+        "table": checksum_of_records(complete),
+        "agents": {name: _checksum_of_file(file) for name, file in files.items() if file is not None},
+    }
+
+
+def _checksum_of_file(file: Path) -> str:
+    return hashlib.sha256(file.read_bytes()).hexdigest()[:16]
