@@ -36,13 +36,13 @@ def fit_weighted(estimator: Any, X: Floats, y: Any, weight: Floats | None) -> An
 
 
 def fit_alone(model: Any, X: Floats, y: Any, **arguments: Any) -> Any:
-    """Fit a model on one OpenMP thread; an error names the model.
+    """Fit a model on copies of the data and on one OpenMP thread; an error names the model.
 
     Fits here are many and small. On a busy machine, several threads can take a hundred times as long.
     """
     try:
         with _controller().limit(limits=1, user_api="openmp"):
-            return model.fit(X, y, **arguments)
+            return model.fit(np.array(X), np.array(y), **arguments)
     except Exception as error:
         raise NotFittedError(
             f"The model {type(model).__name__} could not be fitted on {len(X)} rows and {X.shape[1]} columns: {error}"

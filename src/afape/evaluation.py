@@ -24,6 +24,7 @@ from .run.options import with_options
 from .run.plan import check_sendable, name_of, walk_options
 from .walk.ground import Ground
 from .walk.outcomes import NO_OUTCOMES, OwnOutcomes, check_outcomes
+from .walk.repeated_answers import with_repeated_answers
 from .walk.run_parts import run_parts
 from .walk.tariff import Tariff
 from .walk.walker import WalkOptions
@@ -131,7 +132,7 @@ def _true_average(
     ground = Ground.everything(data, data.values, bind_to_records(policy, data), judge, outcomes)
     seed = int(np.random.SeedSequence(random_state).generate_state(1, np.uint64)[0])
     tables = walk_rows(ground, None, walk_options(walk, data), seed, n_jobs)
-    runs = run_parts(tables, data, n_outcomes=len(outcomes))
+    runs = run_parts(with_repeated_answers(ground, tables), data, n_outcomes=len(outcomes))
     sample = Sample(data.cluster, data.identity, confidence)
     tariff = replace(Tariff.of(data, outcomes), fixed=ignores_values(policy))
     return RunAverage(runs, np.ones(len(data)), tariff, sample)

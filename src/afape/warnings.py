@@ -11,11 +11,14 @@ __all__ = [
     "AssumptionWarning",
     "BalanceWarning",
     "BlankTextWarning",
+    "ChangingAnswersWarning",
     "ClippedWeightsWarning",
+    "CodeValuesWarning",
     "DroppedRowsWarning",
     "FarValuesWarning",
     "HeavyWeightsWarning",
     "InterruptedBootstrapWarning",
+    "ManyLevelsWarning",
     "NormalizerWarning",
     "PartialGroupWarning",
     "PropensityFitWarning",
@@ -37,6 +40,14 @@ class BlankTextWarning(AfapeWarning):
     """A column has texts that look like blanks, such as "NA"; they count as levels."""
 
 
+class CodeValuesWarning(AfapeWarning):
+    """A column has numbers such as -999 that look like codes for a missing value; they count as values."""
+
+
+class ManyLevelsWarning(AfapeWarning):
+    """A category has very many levels, each of which becomes a column."""
+
+
 class PartialGroupWarning(AfapeWarning):
     """Some rows record only some columns of a group; the group counts as not recorded there."""
 
@@ -51,6 +62,10 @@ class UselessClassifierWarning(AfapeWarning):
 
 class StochasticMethodWarning(AfapeWarning):
     """A method draws its actions without reporting their probabilities; two calls disagree."""
+
+
+class ChangingAnswersWarning(AfapeWarning):
+    """A policy, a classifier or an outcome answered a state otherwise when it was asked again."""
 
 
 class SupportWarning(AfapeWarning):

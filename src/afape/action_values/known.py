@@ -78,7 +78,8 @@ class KnownValues:
         """Call the user's function for every state; returns action values in these columns, (m, G + 1, w)."""
         function = self.function if isinstance(columns, CostColumns) else self.parts
         assert function is not None
-        return _checked(function(asked.seen, asked.acquired.copy(), asked.labels), asked.shape(columns))
+        answer = function(asked.seen.copy(), asked.acquired.copy(), asked.labels.copy())
+        return _checked(answer, asked.shape(columns))
 
     def ask_root(self, asked: _Asked, columns: Columns) -> Floats:
         """Return the expected amounts before the free groups are revealed, (m, w)."""
@@ -89,7 +90,7 @@ class KnownValues:
                 f"KnownValues needs {name!r} if a free group is not always recorded, as here, but it is None. Give a function "
                 "that returns the expected costs before the free groups are revealed."
             )
-        return _checked(function(asked.seen, asked.labels), asked.shape(columns)[::2])
+        return _checked(function(asked.seen.copy(), asked.labels.copy()), asked.shape(columns)[::2])
 
     def bind(
         self, data: Retrospective, table: WalkTable, given_columns: Ints, columns: Columns, lost: Bools | None
@@ -154,7 +155,7 @@ class _Asked(NamedTuple):
 
 
 def _checked(answer: ArrayLike, shape: tuple[int, ...]) -> Floats:
-    found = np.asarray(answer, dtype=float)
+    found = np.array(answer, dtype=float)
     if found.shape != shape:
         raise ValueError(f"KnownValues must return shape {shape}, but returned {found.shape}.")
     return found
@@ -188,7 +189,8 @@ class _ValueArrays(KnownValues):
     def __init__(self, arrays: Mapping[str | tuple[str, ...], ArrayLike], root: ArrayLike | None) -> None:
         if not isinstance(arrays, Mapping):
             raise TypeError(f"'arrays' must be a mapping from acquired groups to arrays, not {type(arrays).__name__}.")
-        self.arrays, self.root_array = arrays, root
+        self.arrays = {key: np.array(values, dtype=float) for key, values in arrays.items()}  # the user may change them
+        self.root_array = None if root is None else np.array(root, dtype=float)
         self.root = self.parts = self.root_parts = None
 
     def ask(self, asked: _Asked, columns: Columns) -> Floats:
@@ -216,4 +218,4 @@ class _ValueArrays(KnownValues):
         """Look up the array of the root."""
         if self.root_array is None:
             return super().ask_root(asked, columns)
-        return np.asarray(self.root_array, dtype=float)[asked.rows]
+        return _checked(self.root_array, (len(asked.data), 2))[asked.rows]

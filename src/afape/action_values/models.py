@@ -387,7 +387,7 @@ class DepthModel:
         if self.spec.linear:
             return np.asarray(model.predict(X, columns))
         models = model if isinstance(model, list) else [model]
-        answers = [np.asarray(m.predict(X), dtype=float) for m in models]
+        answers = [np.array(m.predict(X.copy()), dtype=float) for m in models]  # copies: the model may be the user's
         found = np.column_stack(answers) if all(len(a) == len(X) for a in answers) else answers[0]
         if found.shape != (len(X), self.n_targets) or not np.isfinite(found).all():
             raise ValueError(

@@ -83,6 +83,8 @@ def _listed(selections: Any) -> list[str | int] | None:
 class BenchPolicy:
     """A policy from an AFABench method; see `from_afabench`."""
 
+    estimates_probabilities = True  # by calls that may differ, which `from_afabench` compares
+
     def __init__(
         self,
         method: Any,

@@ -134,7 +134,7 @@ class FittedQ:
         given = {}
         if records.weights is not None:
             given = {"sample_weight": records.weight(row, acquired if after is None else after)}
-        self.models_[name] = clone(model).fit(inputs, goal, **given)
+        self.models_[name] = clone(model).fit(inputs, goal.copy(), **given)
 
     def _least(self, records: Records, row: Ints, acquired: Bools) -> Floats:
         """Smallest action value over the actions that are not yet taken, shape (m,)."""
@@ -154,7 +154,7 @@ class FittedQ:
         q = np.full((len(values), acquired.shape[1] + 1), np.inf)
         for k, name in enumerate((*map(_acquire, self.group_names_), _STOP)):
             if name in self.models_ and len(values):
-                q[:, k] = self.models_[name].predict(inputs)
+                q[:, k] = self.models_[name].predict(inputs.copy())  # the regressor may be the user's
         return q
 
     def action_values(self, values: Floats, acquired: Bools) -> Floats:

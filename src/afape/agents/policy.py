@@ -23,6 +23,7 @@ __all__ = [
     "ignores_values",
     "not_bound",
     "one_hot_actions",
+    "parts_of",
 ]
 
 _SUM_TOLERANCE = 1e-6
@@ -70,7 +71,7 @@ def ignores_values(policy: Any) -> bool:
 def bind_to_records(policy: Any, data: Retrospective, argument: str = "policy") -> Policy:
     """Return the policy bound to the problem of these records; raise an error if it was made for other columns."""
     bound = bind(policy, data.problem, argument)
-    for part in _parts(bound):
+    for part in parts_of(bound):
         reader = getattr(part, "reader", None)
         if isinstance(reader, RowReader):
             reader.check_columns(data.columns)
@@ -78,7 +79,7 @@ def bind_to_records(policy: Any, data: Retrospective, argument: str = "policy") 
     return bound
 
 
-def _parts(policy: Any) -> Iterator[Any]:
+def parts_of(policy: Any) -> Iterator[Any]:
     """Yield a policy and the policies that it holds as attributes, such as the policy of a `StepBudget`."""
     waiting, met = [policy], set()
     while waiting:
@@ -121,10 +122,11 @@ def ask_policy(policy: Policy, values: Floats, acquired: Bools, rows: Ints) -> F
     ``rows`` are the rows of the states, for the error message.
     """
     n, n_groups = acquired.shape
-    # Copies: a policy that imputes in place must not change what the classifier sees or where the walk goes.
+    # Copies: a policy that imputes in place must not change what the classifier sees or where the walk goes, and one that
+    # returns the same array at each call must not change its earlier answers.
     answer = policy.probabilities(values.copy(), acquired.copy())
     try:
-        p = np.asarray(answer, dtype=float)
+        p = np.array(answer, dtype=float)
     except (TypeError, ValueError) as error:
         raise ValueError(
             f"The policy {_named(policy)} must return an array of numbers, here {(n, n_groups + 1)}, but returned "

@@ -98,7 +98,7 @@ class Records:
         """Weights of these states, (m,), checked."""
         if self.weights is None or len(row) == 0:
             return np.ones(len(row))
-        w = np.asarray(self.weights(row, acquired), dtype=float)
+        w = np.array(self.weights(row.copy(), acquired.copy()), dtype=float)
         if w.shape != row.shape or not np.isfinite(w).all() or (w < 0).any():
             raise ValueError(
                 f"'weights' must return one finite number per state that is not negative, shape {row.shape}, but returned "

@@ -90,7 +90,7 @@ class ValueOfInformation(LearnedAgent):
             model = HistGradientBoostingClassifier(
                 max_iter=80, max_leaf_nodes=16, min_samples_leaf=self.min_leaf, random_state=self.random_state
             )
-        self.posterior_ = clone(model).fit(X, y)
+        self.posterior_ = clone(model).fit(X.copy(), y.copy())  # the estimator may be the user's
         self.costs_, self.classifier_ = data.costs, classifier
         self.trees_: dict[int, Any] = {}
         self.donors_: dict[int, Floats] = {}
@@ -165,7 +165,7 @@ class ValueOfInformation(LearnedAgent):
 
     def _posterior_of(self, values: Floats) -> Floats:
         out = np.zeros((len(values), len(self.costs_)))
-        out[:, self.posterior_.classes_] = self.posterior_.predict_proba(values)
+        out[:, self.posterior_.classes_] = self.posterior_.predict_proba(values.copy())
         return out
 
     def state(self) -> AgentState:

@@ -117,7 +117,7 @@ def ask_classifier(
     ``rows`` are the rows of the states, for the error message.
     """
     name = type(classifier).__name__
-    answer = classifier.predict(values, acquired.copy())  # a copy, as for the policy
+    answer = classifier.predict(values.copy(), acquired.copy())  # copies, as for the policy
     try:
         codes = np.asarray(answer)
     except ValueError as error:

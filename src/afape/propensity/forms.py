@@ -155,7 +155,8 @@ def boosted() -> Any:
 
 def recorded_probability(model: Any, columns: Floats) -> Floats:
     """Probability of class 1 by a fitted scikit-learn classifier, (n,)."""
-    return np.asarray(model.predict_proba(columns)[:, list(model.classes_).index(1)], dtype=float)
+    answer = model.predict_proba(columns.copy())  # copies: the model may be the user's
+    return np.array(answer[:, list(model.classes_).index(1)], dtype=float)
 
 
 def _log_likelihood(y: Bools, eta: Floats) -> Floats:

@@ -14,6 +14,7 @@ from ..agents.policy import Policy
 from ..data.retrospective import Retrospective
 from ..missingness.assumptions import MNAR
 from ..walk.ground import Ground
+from ..walk.repeated_answers import with_repeated_answers
 from ..walk.table import Tables, TableStore, WalkTable
 from ..walk.walker import walk
 from .plan import Plan
@@ -129,7 +130,8 @@ def walk_policies(
                 report(table)
 
         ground = Ground.recorded(data, policy, plan.classifier, predicts, plan.outcomes)
-        tables = store.keep(walk(ground, None, plan.walk, plan.walk_seed, plan.n_jobs), seen)
+        walked = walk(ground, None, plan.walk, plan.walk_seed, plan.n_jobs)
+        tables = store.keep(with_repeated_answers(ground, walked), seen)
         most, n_wanted = _most_wanted(np.concatenate(wanted), np.concatenate(amount))
         out[name] = Walked(tables, most, unique_sets(np.concatenate(asked))[0], n_wanted)
     return out

@@ -43,7 +43,7 @@ class OwnOutcomes:
         if not self.functions or not stops.any():
             return out
         for j, (name, function) in enumerate(self.functions.items()):
-            answer = function(values[stops], acquired[stops].copy(), labels[stops])
+            answer = function(values[stops], acquired[stops], labels[stops])  # copies, by indexing with a mask
             out[stops, j] = _checked(name, answer, rows[stops])
         return out
 
