@@ -135,7 +135,8 @@ def _heloc(folder: Path, kind: str) -> StudyProblem:
     columns = [c for group in _HELOC.values() for c in group]
     costs = {"age": 1.0, "inquiries": 1.0, "burden": 2.0, "delinquency": 1.0}
     wrong = [[0.0, 10.0], [30.0, 0.0]]
-    problem = Problem(_HELOC, costs, "RiskPerformance", wrong, classes=["Good", "Bad"])
+    known = dict.fromkeys(columns, -9)  # -7, -8 and -9 are values, see afape.datasets.load_heloc
+    problem = Problem(_HELOC, costs, "RiskPerformance", wrong, classes=["Good", "Bad"], blank_means=known)
     return _real("heloc", table[[*columns, "RiskPerformance"]].astype(dict.fromkeys(columns, float)), problem, kind)
 
 

@@ -239,7 +239,7 @@ def _problem(section: Section) -> dict[str, Any]:
         "label": section.text("label"),
         "misclassification_cost": section.anything("misclassification_cost"),
     }
-    for key in ("classes", "categories"):
+    for key in ("classes", "categories", "blank_means"):
         if (value := section.anything(key, default=None)) is not None:
             found[key] = value
     section.finish()

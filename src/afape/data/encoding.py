@@ -11,7 +11,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from .._arrays import Bools, Floats, Ints
-from ..warnings import BlankTextWarning, warn
+from .text_columns import check_text, looks_blank, odd_words, warn_of_many_levels
 
 __all__ = ["EncodedColumn", "encode_column", "encode_labels", "plain_values"]
 
@@ -25,7 +25,6 @@ class EncodedColumn(NamedTuple):
 
 
 _UNSET = object()
-_BLANKS = {"", "nan", "na", "n/a", "#n/a", "null", "?", "."}  # in lower case
 
 
 def plain_values(series: nw.Series[Any]) -> NDArray[Any]:
@@ -80,47 +79,14 @@ def encode_column(series: nw.Series[Any], categories: Sequence[Any] | object | N
     if values.dtype == object and not kinds <= {str}:
         raise ValueError(
             f"Column {name!r} mixes values of types {sorted(k.__name__ for k in kinds)}. Make them all numbers or "
-            f"all text{_odd_words(values[present])}."
+            f"all text{odd_words(values[present])}."
         )
     if categories is _UNSET and levels is None:
-        _check_text(name, values[present])
-    return _one_hot(name, values, present, levels)
-
-
-def _is_number(text: str) -> bool:
-    try:
-        return bool(np.isfinite(float(text)))
-    except ValueError:
-        return False
-
-
-def _odd_words(values: NDArray[Any]) -> str:
-    """List the texts among numbers, with their counts."""
-    texts, count = np.unique([v for v in values if isinstance(v, str) and not _is_number(v)], return_counts=True)
-    listed = ", ".join(
-        f"{t!r} ({c})" for t, c in sorted(zip(texts.tolist(), count.tolist(), strict=True), key=lambda p: -p[1])[:5]
-    )
-    return f"; the texts are {listed}" if listed else ""
-
-
-def _check_text(name: str, values: NDArray[Any]) -> None:
-    """Raise an error if most texts are numbers; warn about texts that look like blanks."""
-    texts, count = np.unique(values.astype(str), return_counts=True)
-    numbers = np.array([_is_number(t) for t in texts], dtype=bool)
-    if numbers.any() and not numbers.all() and 2 * count[numbers].sum() > count.sum():
-        raise ValueError(
-            f"Column {name!r} is text, but {int(count[numbers].sum())} of its {int(count.sum())} entries are numbers"
-            f"{_odd_words(values)}. Make them numbers, with NaN if nothing was recorded. If a blank has a meaning, declare it "
-            f"in 'blank_means' of the Problem; if the column is a category, pass categories={{{name!r}: None}}."
-        )
-    blank = np.array([t.strip().lower() in _BLANKS for t in texts], dtype=bool)
-    if blank.any():
-        listed = ", ".join(f"{t!r} in {c}" for t, c in zip(texts[blank].tolist(), count[blank].tolist(), strict=True))
-        warn(
-            f"Column {name!r} has the text {listed} rows, which counts as a level. If it means that nothing was recorded, make "
-            f"it null; if it is a level, list it in 'categories' of the Problem.",
-            BlankTextWarning,
-        )
+        check_text(name, values[present])
+    encoded = _one_hot(name, values, present, levels)
+    if categories is _UNSET or categories is None:
+        warn_of_many_levels(name, values[present], len(encoded.names))
+    return encoded
 
 
 def declared_levels(series: nw.Series[Any]) -> list[str] | None:
@@ -215,7 +181,7 @@ def _check_labels(name: str, values: NDArray[Any], classes: Sequence[Any] | None
             f"The label column {name!r} holds {alike[0]!r} both as text and as a number, which would be two classes. Make all "
             "labels text or all numbers."
         )
-    blank = [t for t in by_text if t.strip().lower() in _BLANKS]
+    blank = [t for t in by_text if looks_blank(t)]
     if blank and (classes is None or blank[0] not in [str(c) for c in classes]):
         count = sum(str(v) == blank[0] for v in values)
         raise ValueError(

@@ -42,7 +42,7 @@ class Problem:
         columns named here are treated as categorical. Text columns are always categorical.
     blank_means : mapping from column to value, optional
         Columns in which a blank has a meaning, such as ``{"MechVent": 0}``. Blanks are replaced by this value and count as
-        recorded.
+        recorded. Numbers such as -9 in these columns are values too, and give no `CodeValuesWarning`.
 
     Attributes
     ----------

@@ -15,11 +15,14 @@ from numpy.typing import NDArray
 
 from .._arguments import check_seed
 from .._arrays import Bools, Floats, Ints, every, units_of
-from ..warnings import PartialGroupWarning, warn
+from ..warnings import CodeValuesWarning, PartialGroupWarning, warn
+from .codes import missing_codes
 from .encoding import declared_levels, encode_column, encode_labels, plain_values
 from .problem import Problem, column_name
 
 __all__ = ["Retrospective", "check_records"]
+
+_LISTED = 5  # columns in a warning
 
 
 class Retrospective:
@@ -106,6 +109,7 @@ class Retrospective:
         self.problem, self.labels, self.classes = problem, labels, classes
         self.costs = problem.cost_matrix(len(classes), classes.tolist())
         self._encode_features(table)
+        _warn_of_codes(self)
         self.cluster = None if cluster is None else _cluster_codes(table[cluster])
         self.source, self.positions = uuid.uuid4().hex, positions
         self._freeze()
@@ -305,6 +309,32 @@ def _fill_blank(series: nw.Series[Any], problem: Problem) -> nw.Series[Any]:
             f"'blank_means' of the numeric column {series.name!r} must be a number, but is {meaning!r}."
         ) from error
     return nw.from_native(pd.Series(filled, name=series.name), series_only=True)
+
+
+def _warn_of_codes(data: Retrospective) -> None:
+    """Warn about numbers that look like codes for a missing value, except in columns with an entry in 'blank_means'."""
+    found = {}
+    for j, column in enumerate(data.columns):
+        if column in data.problem.feature_columns and column not in data.problem.blank_means:
+            codes = missing_codes(data.values[:, j])
+            if codes:
+                found[column] = codes
+    if not found:
+        return
+    listed = "; ".join(
+        f"{column!r}: {', '.join(f'{code:g} in {count}' for code, count in codes.items())}"
+        for column, codes in list(found.items())[:_LISTED]
+    )
+    more = f", and {len(found) - _LISTED} more columns" if len(found) > _LISTED else ""
+    least = {column: min(codes) for column, codes in found.items()}
+    column, code = next(iter(least.items()))
+    warn(
+        f"Some numbers look like codes for a missing value ({listed} of {len(data)} rows{more}), but count as recorded values. "
+        "If they mean that nothing was recorded, make them NaN: "
+        f"frame[{column!r}] = frame[{column!r}].replace({code:g}, numpy.nan). If they are values with a meaning, name the "
+        f"columns in 'blank_means' of the Problem, which are not asked about: blank_means={{{column!r}: {code:g}}}.",
+        CodeValuesWarning,
+    )
 
 
 def _check_classes(labels: Ints, classes: NDArray[Any], problem: Problem) -> None:

@@ -51,8 +51,9 @@ def load_heloc(
         In the table, -7 means that a condition is not met (no delinquency, no inquiry: the event never happened), -8 that
         there is no usable trade or inquiry, and -9 that there is no record. "keep" keeps all three as numbers. They are
         below all regular values, so trees can distinguish them, and every row is complete, for experiments that hide
-        values themselves. "missing" makes -8 and -9 blank and keeps -7, which is information. "all-missing" makes all three
-        blank.
+        values themselves. `Retrospective` asks about them with a `CodeValuesWarning`, unless the problem has
+        ``blank_means={column: -9 for column in columns}``, which says that they are values. "missing" makes -8 and -9 blank
+        and keeps -7, which is information. "all-missing" makes all three blank.
     empty_rows : {"drop", "keep"}
         588 of the 10,459 rows have -9 in all 23 features, so they contain only a label. They are dropped by default, which
         leaves 9,871 rows.

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from ..data.codes import missing_codes
 from ..data.problem import label_text
 from .errors import TableError, nearest
 
@@ -37,6 +38,8 @@ class _Draft:
     left_out: dict[str, str] = field(default_factory=dict)  # columns, with the reason
     clusters: list[str] = field(default_factory=list)
     codes: list[str] = field(default_factory=list)
+    first_code: str = ""
+    texts: list[str] = field(default_factory=list)  # text columns of numbers
 
 
 def draft_problem(frame: pd.DataFrame, label: str | None = None, name: str = "data.csv") -> str:
@@ -66,8 +69,14 @@ def draft_problem(frame: pd.DataFrame, label: str | None = None, name: str = "da
         raise TableError(f"'label' must be a column of the table, but {label!r} is not. {nearest(label, columns)}")
     blanks = _blank_texts(frame)
     known = frame.replace(blanks, np.nan).infer_objects() if blanks else frame
-    known = known.apply(_numbers_where_numbers)
-    draft = _Draft(label or _guess_label(known), label is None, blanks)
+    numbers = known.apply(_numbers_where_numbers)
+    draft = _Draft(label or _guess_label(numbers), label is None, blanks)
+    draft.texts = [
+        c
+        for c in columns
+        if c != draft.label and _is_text(known[c]) and not _is_text(numbers[c]) and known[c].equals(frame[c])
+    ]
+    known = numbers
     _sort_columns(draft, known)
     return _written(draft, known, name)
 
@@ -83,11 +92,17 @@ def _blank_texts(frame: pd.DataFrame) -> list[str]:
 
 
 def _numbers_where_numbers(column: pd.Series[Any]) -> pd.Series[Any]:
-    """Convert a text column to numbers if all its texts are numbers."""
+    """Convert a text column to numbers if all its texts are numbers, with a decimal point or a decimal comma."""
     if pd.api.types.is_numeric_dtype(column) or pd.api.types.is_datetime64_any_dtype(column):
         return column
-    numbers = pd.to_numeric(column, errors="coerce")
+    texts = column.astype(str).str.strip()
+    comma = bool(texts[column.notna()].str.fullmatch(r"[-+]?\d+(,\d+)?").all())
+    numbers = pd.to_numeric(texts.str.replace(",", ".").where(column.notna()) if comma else column, errors="coerce")
     return numbers if bool((numbers.notna() == column.notna()).all()) else column
+
+
+def _is_text(column: pd.Series[Any]) -> bool:
+    return bool(column.dropna().map(type).eq(str).any())
 
 
 def _guess_label(frame: pd.DataFrame) -> str:
@@ -111,8 +126,11 @@ def _sort_columns(draft: _Draft, frame: pd.DataFrame) -> None:
             if re.fullmatch(_CLUSTERS, name.lower()) and 1 < column.nunique() < len(column) and column.notna().all():
                 draft.clusters.append(name)
             continue
-        if pd.api.types.is_numeric_dtype(column) and (code := _special_code(column)):
-            draft.codes.append(f"{name}: {code}")
+        if pd.api.types.is_numeric_dtype(column) and (
+            found := missing_codes(column.to_numpy(dtype=float, na_value=np.nan))
+        ):
+            draft.codes.append(f"{name}: {', '.join(f'{code:g} in {count} rows' for code, count in found.items())}")
+            draft.first_code = draft.first_code or f"{min(found):g}"
         missing = column.isna().to_numpy()
         if missing.any():
             gaps[name] = missing
@@ -147,16 +165,6 @@ def _unfit(name: str, column: pd.Series[Any]) -> str:
     if whole and bool((column.diff().dropna() == 1).all()):
         return "counts the rows"
     return ""
-
-
-def _special_code(column: pd.Series[Any]) -> str:
-    """Describe negative numbers that may be codes, such as -9, in a column that is otherwise positive."""
-    values = column.dropna()
-    low = values[values < 0]
-    if not len(low) or int(low.nunique()) > 3 or bool((values >= 0).mean() < 0.5):
-        return ""
-    codes = [f"{v:g}" for v in sorted(low.unique())]
-    return f"{', '.join(codes)} in {len(low)} rows"
 
 
 def _missing_together(gaps: dict[str, Any]) -> list[list[str]]:
@@ -232,9 +240,13 @@ def _written(draft: _Draft, frame: pd.DataFrame, name: str) -> str:
     if draft.codes:
         lines += [
             "",
-            "# Negative numbers in columns that are otherwise positive. If they are codes, replace them in the data:",
+            "# EDIT: these numbers look like codes for a missing value. If they mean that nothing was recorded, list them above",
+            f"# [groups]: blanks = [{_quoted(draft.first_code)}]. If they are values, name the columns in [blank_means].",
         ]
         lines += [f"#   {_comment(code)}" for code in draft.codes]
+    if draft.texts:
+        lines += ["", "# EDIT: these columns are text, but all their texts are numbers. Make them numbers in the data:"]
+        lines += [f"#   {_comment(_quoted(column))}" for column in draft.texts]
     lines += [
         "",
         "# [blank_means]  # columns in which a blank has a meaning and counts as recorded",

@@ -6,6 +6,7 @@ import csv
 import re
 from collections import Counter
 from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -18,6 +19,7 @@ __all__ = ["read_table"]
 
 _TEXT = {".csv": ",", ".tsv": "\t", ".txt": "\t"}
 _BINARY = (".parquet", ".pq")
+_MOSTLY_NUMBERS = 0.9  # share of numbers in a column; the others may be texts such as "NA"
 _SIGNS = {
     b"PAR1": "a Parquet file",
     b"PK\x03\x04": "a zip or Excel file",
@@ -101,11 +103,12 @@ def _text(file: Path, blanks: Sequence[str], separator: str) -> pd.DataFrame:
     try:
         with file.open(encoding="utf-8-sig", newline="") as opened:
             header = opened.readline()
-        if separator not in header:  # in some languages spreadsheets write CSV files with other separators
-            separator = max(",;\t|", key=header.count)
+        # In some languages spreadsheets write CSV files with other separators, and a comma may be part of a name.
+        separator = max((separator, *",;\t|"), key=header.count)
         names = next(csv.reader([header], delimiter=separator), [])
         _check_names(file, names)
-        frame = pd.read_csv(
+        read = partial(
+            pd.read_csv,
             file,
             sep=separator,
             encoding="utf-8-sig",
@@ -113,6 +116,10 @@ def _text(file: Path, blanks: Sequence[str], separator: str) -> pd.DataFrame:
             na_values=["", *blanks],
             low_memory=False,
         )
+        frame = read()
+        if separator != "," and (with_comma := [c for c in frame.columns if _has_decimal_commas(frame[c])]):
+            _check_points(file, frame, with_comma[0])
+            frame = read(decimal=",")
     except UnicodeDecodeError as error:
         raise TableError(
             f"{str(file)!r} is not UTF-8 text ({error.reason} at byte {error.start}). Save it as UTF-8."
@@ -126,6 +133,25 @@ def _text(file: Path, blanks: Sequence[str], separator: str) -> pd.DataFrame:
     if not len(frame):
         raise TableError(f"{str(file)!r} has a first line, but no rows.")
     return frame
+
+
+def _has_decimal_commas(column: pd.Series[Any]) -> bool:
+    """True for a text column of numbers, some with a decimal comma, apart from a tenth of other texts."""
+    if column.dtype.kind in "iufb":
+        return False
+    texts = column.dropna().astype(str).str.strip()
+    commas = texts.str.fullmatch(r"[-+]?\d+,\d+([eE][-+]?\d+)?")
+    return bool(commas.any() and (commas | texts.str.fullmatch(r"[-+]?\d+")).mean() >= _MOSTLY_NUMBERS)
+
+
+def _check_points(file: Path, frame: pd.DataFrame, with_comma: str) -> None:
+    """Raise an error if other columns have decimal points: then a point or a comma may separate thousands."""
+    pointed = [c for c in frame.columns if frame[c].dtype.kind == "f" and (frame[c].dropna() % 1 != 0).any()]
+    if pointed:
+        raise TableError(
+            f"{str(file)!r} has numbers with a decimal comma in {with_comma!r}, but numbers with a point in {pointed[0]!r}. Save "
+            "the table with one kind of decimal sign."
+        )
 
 
 def _check_names(file: Path, names: list[str]) -> None:
