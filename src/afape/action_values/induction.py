@@ -10,6 +10,7 @@ import numpy as np
 from scipy.sparse import csr_array
 
 from .._arrays import Bools, Floats, Ints, distinct, every, lines_of, tally
+from ..data.extreme_values import limit_extreme_values
 from ..data.retrospective import Retrospective
 from ..walk.columns import Columns, CostColumns, Matrix, added, dense
 from ..walk.table import FREE, WalkTable
@@ -114,6 +115,8 @@ class InducedValues:
         self.data, self.table, self.lost = data, table, lost
         self.fold, self.row_weight, self.max_lines = lessons.fold, lessons.row_weight, lessons.max_lines
         self.regressor, self.augment_label = lessons.learned.regressor, lessons.learned.augment_label
+        # One mistyped value must not decide a ridge regression, nor be extrapolated to.
+        self.values = limit_extreme_values(data.values)[0] if self.regressor.linear else data.values
         unit = (CostColumns(tariff.unit, data.labels, largest),) if self.regressor.linear else ()
         self.targets: tuple[Columns, ...] = (*columns, *unit)
         self.ends = np.cumsum([0, *(target.width for target in self.targets)])
@@ -233,7 +236,7 @@ class InducedValues:
             if len(states) and self._predicted[table.depth[states[0]]]:
                 # It is known if a stop here would be right, and this predicts the cost to go.
                 label = np.column_stack([label, table.predicted[states] == true])
-        return Features(np.where(known, data.values[row], np.nan), acquired, label)
+        return Features(np.where(known, self.values[row], np.nan), acquired, label)
 
     def _actions(self, group: Ints | None, n: int) -> Bools:
         n_groups = self.data.problem.n_groups

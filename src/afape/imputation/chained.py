@@ -9,6 +9,7 @@ import numpy as np
 
 from .._arguments import check_count
 from .._arrays import Floats, Ints
+from ..data.extreme_values import limit_extreme_values
 from ..data.retrospective import Retrospective
 from .incomplete_groups import IncompleteGroup, incomplete_groups
 from .regressions import LinearModel
@@ -79,9 +80,11 @@ class ChainedImputer:
 
         Columns of groups that no row has recorded must be filled in already.
         """
-        groups = incomplete_groups(data)
+        limited = limit_extreme_values(values)[0]  # one mistyped value must not decide a model
+        groups = incomplete_groups(data, limited)
         for seed in np.random.SeedSequence(random_state).spawn(n_imputations):
-            yield self._completed(values.copy(), data.labels, groups, np.random.default_rng(seed))
+            completed = self._completed(limited.copy(), data.labels, groups, np.random.default_rng(seed))
+            yield completed if limited is values else np.where(np.isnan(values), completed, values)
 
     def _completed(
         self, values: Floats, labels: Ints, groups: list[IncompleteGroup], rng: np.random.Generator

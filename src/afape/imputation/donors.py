@@ -9,6 +9,7 @@ import numpy as np
 
 from .._arrays import Bools, Floats, Ints, Singles, in_own_units, own_units
 from .._models import one_thread
+from ..data.extreme_values import limit_extreme_values
 from ..data.retrospective import Retrospective
 from .chained import ChainedImputer
 from .regressions import ROWS_PER_COEFFICIENT, least_squares
@@ -48,7 +49,7 @@ class DonorPool:
         """
         chosen = data.take(rows)
         never = np.asarray(~chosen.recorded.any(axis=0))
-        values = np.where(never[data.column_group], 0.0, chosen.values)
+        values = np.where(never[data.column_group], 0.0, limit_extreme_values(chosen.values)[0])
         weight = 1 / np.sqrt(np.bincount(data.source_column)[data.source_column])  # a category counts as one column
         tables = [values]
         if np.isnan(values).any():

@@ -75,8 +75,8 @@ class IncompleteGroup:
         return np.bincount(rng.integers(n_units, size=n_units), minlength=n_units)[self.units]
 
 
-def incomplete_groups(data: Retrospective) -> list[IncompleteGroup]:
-    """Groups that some rows have recorded and others lack, most often recorded first."""
+def incomplete_groups(data: Retrospective, values: Floats) -> list[IncompleteGroup]:
+    """Groups that some rows have recorded and others lack, most often recorded first; ``values`` are those to learn from."""
     share = data.recorded.mean(axis=0)
     found = []
     for g in np.argsort(-share, kind="stable"):
@@ -84,12 +84,12 @@ def incomplete_groups(data: Retrospective) -> list[IncompleteGroup]:
         if share[g] in (0, 1) or len(columns) == 0:
             continue
         present = np.flatnonzero(data.recorded[:, g])
-        values = data.values[np.ix_(present, columns)]
+        held = values[np.ix_(present, columns)]
         sources = data.source_column[columns]
-        variables = [_variable(values, np.flatnonzero(sources == s)) for s in dict.fromkeys(sources)]
+        variables = [_variable(held, np.flatnonzero(sources == s)) for s in dict.fromkeys(sources)]
         cluster = None if data.cluster is None else data.cluster[present]
         units = units_of(len(present), cluster)
-        found.append(IncompleteGroup(columns, values, present, np.flatnonzero(~data.recorded[:, g]), variables, units))
+        found.append(IncompleteGroup(columns, held, present, np.flatnonzero(~data.recorded[:, g]), variables, units))
     return found
 
 

@@ -31,6 +31,7 @@ from .warn import (
     warn_of_assumption,
     warn_of_classifier,
     warn_of_doubts,
+    warn_of_extreme_values,
     warn_of_weights,
     weight_table,
     with_caveats,
@@ -90,6 +91,7 @@ def run(plan: Plan, policies: Mapping[str, Policy], progress: Progress | bool | 
     """Evaluate policies on the same rows; each has the same estimates as in a separate run, but models are shared."""
     with reporter(progress) as report:
         steps = Steps(report, len(policies) * steps_of(plan))
+        warn_of_extreme_values(plan)
         _draw_imputations(plan)
         walked = walk_policies(plan, policies, steps.walked)
         shared: Shared = {}

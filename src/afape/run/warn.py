@@ -10,7 +10,9 @@ import pandas as pd
 from scipy.special import stdtr
 
 from .._arrays import share_of_heaviest
+from ..action_values.models import LearnedValues
 from ..agents.policy import bind_to_records
+from ..data.extreme_values import limit_extreme_values
 from ..estimators.answer import Answer
 from ..estimators.catalogue import Choice
 from ..estimators.constant_answer import dearer_than_constant
@@ -27,6 +29,7 @@ from ..warnings import (
     AssumptionWarning,
     BalanceWarning,
     ClippedWeightsWarning,
+    FarValuesWarning,
     HeavyWeightsWarning,
     NormalizerWarning,
     PropensityFitWarning,
@@ -44,6 +47,7 @@ __all__ = [
     "warn_of_assumption",
     "warn_of_classifier",
     "warn_of_doubts",
+    "warn_of_extreme_values",
     "warn_of_weights",
     "weight_table",
     "with_caveats",
@@ -65,6 +69,28 @@ def warn_of_assumption(plan: Plan, walked: Iterable[Walked], propensities: Prope
     names = [data.problem.group_names[g] for g in np.flatnonzero(wanted)]
     if text := label_findings(data, plan.missingness, names):
         warn(text, AssumptionWarning)
+
+
+def warn_of_extreme_values(plan: Plan) -> None:
+    """Warn about values that are moved because one of them would decide a regression or an imputation model."""
+    values = plan.recipe.values
+    ridge = isinstance(values, LearnedValues) and values.regressor.linear
+    methods = [(c.name, c.method) for c in plan.choices]
+    concerned = [name for name, m in methods if (m.valued and ridge) or m.composed or m.imputes]
+    if not concerned:
+        return
+    count = limit_extreme_values(plan.data.values)[1]
+    if not count.any():
+        return
+    columns = ", ".join(
+        f"{plan.data.columns[j]!r} ({count[j]} of {len(plan.data)} rows)" for j in np.flatnonzero(count)
+    )
+    warn(
+        f"Some values are at least five times as far from the median as all others: {columns}. As inputs of the models behind "
+        f"{', '.join(concerned)} they are moved to the nearest other value of the column; policy and classifier get them as they "
+        "are. Correct them if they are typing errors; if they are real, take logarithms.",
+        FarValuesWarning,
+    )
 
 
 def weight_table(answers: dict[str, Answer], names: list[str]) -> pd.DataFrame:
