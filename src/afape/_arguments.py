@@ -21,6 +21,7 @@ __all__ = [
     "check_class",
     "check_confidence",
     "check_count",
+    "check_different_texts",
     "check_estimator",
     "check_file",
     "check_flag",
@@ -126,6 +127,16 @@ def check_between(argument: str, value: Any, least: float, most: float = float("
     return check_number(
         argument, value, rule, lambda v: (v > least if above else v >= least) and v <= most and v != float("inf")
     )
+
+
+def check_different_texts(argument: str, names: Iterable[Any]) -> None:
+    """Raise an error for names such as 1 and "1", which differ but look the same, in tables and in files."""
+    by_text: dict[str, Any] = {}
+    for name in names:
+        if (other := by_text.setdefault(str(name), name)) is not name and other != name:
+            raise ValueError(
+                f"{argument!r} must not have two names that look the same, but has {other!r} and {name!r}. Use one of them."
+            )
 
 
 def check_choice(argument: str, value: Any, choices: Sequence[str]) -> str:

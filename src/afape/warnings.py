@@ -18,6 +18,7 @@ __all__ = [
     "FarValuesWarning",
     "HeavyWeightsWarning",
     "InterruptedBootstrapWarning",
+    "KnownValuesWarning",
     "ManyLevelsWarning",
     "NormalizerWarning",
     "PartialGroupWarning",
@@ -89,7 +90,7 @@ class ClippedWeightsWarning(AfapeWarning):
 
 
 class FarValuesWarning(AfapeWarning):
-    """A column that missingness depends on has extreme values that would dominate a fit."""
+    """A column has extreme values that would dominate a fit, so the models get them moved to a limit."""
 
 
 class DroppedRowsWarning(AfapeWarning):
@@ -106,6 +107,10 @@ class PropensityFitWarning(AfapeWarning):
 
 class ValueFallbackWarning(AfapeWarning):
     """Some action values had no similar rows to learn from; a model with fewer groups was used instead."""
+
+
+class KnownValuesWarning(AfapeWarning):
+    """Known action values lie outside the possible costs: their sign or their unit may be wrong."""
 
 
 class InterruptedBootstrapWarning(AfapeWarning):

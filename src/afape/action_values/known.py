@@ -13,8 +13,12 @@ from .._arrays import Bools, Floats, Ints, lines_of
 from ..data.retrospective import Retrospective
 from ..walk.columns import Columns, CostColumns, PartColumns, added, dense
 from ..walk.table import FREE, WalkTable
+from ..warnings import KnownValuesWarning, warn
 
 __all__ = ["BoundKnownValues", "KnownValues"]
+
+_MARGIN, _OFTEN = 0.1, 0.05  # values this far outside the range, in its widths; share of values that gives a warning
+_OFF, _SURELY = 0.5, 5.0  # difference of means that gives a warning, as a share and in standard errors
 
 Function = Callable[[Floats, Bools, Ints], ArrayLike]
 RootFunction = Callable[[Floats, Ints], ArrayLike]
@@ -129,6 +133,9 @@ class KnownValues:
             )
         if isinstance(columns, CostColumns):
             stop_values[:, 0] = 0.0  # a stop acquires nothing
+            stops = np.flatnonzero((table.stop > 0) & np.isfinite(table.cost))
+            _warn_of_range(data, edge if lost is None else edge[~lost], stop_values[stops])
+            _warn_of_scale(stop_values[stops, 1], table.cost[stops])
         return BoundKnownValues(edge, stop_values)
 
 
@@ -152,6 +159,38 @@ class _Asked(NamedTuple):
         """Return the shape that the result in these columns must have."""
         width = columns.own.stop if isinstance(columns, PartColumns) else columns.width
         return len(self.seen), self.data.problem.n_groups + 1, width
+
+
+def _warn_of_range(data: Retrospective, edge: Floats, stop: Floats) -> None:
+    """Warn if known values, (m, 2) after edges without their prices and (k, 2) at stops, are often not possible costs."""
+    costs = np.concatenate([edge[:, :2], stop[:, :2]])
+    limits = ((0.0, float(data.problem.prices.sum())), (float(data.costs.min()), float(data.costs.max())))
+    for found, (least, largest), name in zip(costs.T, limits, ("acquisition", "misclassification"), strict=True):
+        margin = _MARGIN * (largest - least)
+        outside = (found < least - margin) | (found > largest + margin)
+        if outside.mean() > _OFTEN:
+            warn(
+                f"KnownValues gives a {name} cost to go from {found.min():.4g} to {found.max():.4g}, but possible costs are from "
+                f"{least:.4g} to {largest:.4g}; {int(outside.sum())} of {len(found)} values lie outside. Costs are positive and "
+                "in the unit of the problem, and values include the price of the action: change the sign of rewards, and undo "
+                "any scaling.",
+                KnownValuesWarning,
+            )
+
+
+def _warn_of_scale(known: Floats, actual: Floats) -> None:
+    """Warn if known values of stopping, (k,), have another mean than the misclassification costs of these stops."""
+    if len(known) < 2:
+        return
+    gap = known - actual
+    mean, error = float(gap.mean()), float(gap.std(ddof=1) / np.sqrt(len(gap)))
+    larger = max(abs(float(known.mean())), abs(float(actual.mean())))
+    if abs(mean) > _SURELY * error and abs(mean) > _OFF * larger:
+        warn(
+            f"KnownValues gives a misclassification cost of {known.mean():.4g} where runs stop, on average over states, but it "
+            f"is {actual.mean():.4g} in the records. Give it in the unit of the problem.",
+            KnownValuesWarning,
+        )
 
 
 def _checked(answer: ArrayLike, shape: tuple[int, ...]) -> Floats:
@@ -201,6 +240,11 @@ class _ValueArrays(KnownValues):
             names = (key,) if isinstance(key, str) else tuple(key)
             acquired = problem.free.copy()
             acquired[problem.group_index(names, "arrays")] = True
+            if acquired.tobytes() in by_set:
+                raise ValueError(
+                    f"'arrays' must have one array per set of groups, but {names} is a set that another key has too. Free "
+                    "groups, and the order of groups, do not matter."
+                )
             by_set[acquired.tobytes()] = _checked(values, (len(asked.data), problem.n_groups + 1, 2))
         out = np.full((len(table.row), problem.n_groups + 1, 2), np.nan)
         for acquired, lines in zip(table.sets, lines_of(table.set_index, len(table.sets)), strict=True):

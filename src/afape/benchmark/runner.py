@@ -12,6 +12,7 @@ from typing import Any
 import pandas as pd
 
 from .._arguments import LARGEST_SEED, check_callable, check_count, check_folder, check_path
+from .._copies import HandsOutCopies
 from .data_set import data_set_records
 from .description import Description, Run
 from .draws import claim_folder, run_draws
@@ -78,7 +79,7 @@ def require_packages(description: Description) -> None:
 
 
 @dataclass(frozen=True, eq=False)
-class Finished:
+class Finished(HandsOutCopies):
     """The results of an experiment: tidy results, summary, data efficiency, and the share of complete rows."""
 
     description: Description

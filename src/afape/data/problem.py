@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from .._arguments import positions_of
+from .._arguments import check_different_texts, positions_of
 from .._arrays import Bools, Floats, Ints
 
 __all__ = ["Problem"]
@@ -93,10 +93,13 @@ class Problem:
         prices = np.array([self.costs.get(name, 0.0) for name in self.groups], dtype=float)
         object.__setattr__(self, "prices", prices)
         object.__setattr__(self, "free", np.asarray(prices == 0.0))
+        for array in (self.prices, self.free, self.misclassification_cost):
+            array.setflags(write=False)  # type: ignore[union-attr]
         for argument in ("categories", "blank_means"):
             if not isinstance(getattr(self, argument), Mapping):
                 given = type(getattr(self, argument)).__name__
                 raise TypeError(f"{argument!r} must be a mapping from column names, but is a {given}.")
+            check_different_texts(argument, getattr(self, argument))
             object.__setattr__(self, argument, {column_name(c): v for c, v in getattr(self, argument).items()})
             unknown = [c for c in getattr(self, argument) if c not in self.feature_columns]
             if unknown:
@@ -132,6 +135,9 @@ class Problem:
             )
         if self.cost_labels is None or classes is None:
             return cost
+        default = list(self.cost_labels) == list(range(n_classes))  # numbers of pandas, unless they are the classes
+        if default and {label_text(c) for c in classes} != {label_text(c) for c in self.cost_labels}:
+            return cost
         place = _places(list(classes), list(self.cost_labels))
         return np.asarray(cost[np.ix_(place, place)])
 
@@ -151,6 +157,7 @@ def column_name(name: Any) -> Any:
 def _checked_groups(groups: Mapping[str, Sequence[str]]) -> dict[str, tuple[str, ...]]:
     if not isinstance(groups, Mapping) or not groups:
         raise ValueError("'groups' must be a mapping from at least one group name to its columns.")
+    check_different_texts("groups", groups)
     owner: dict[str, str] = {}
     checked = {}
     for name, columns in groups.items():
@@ -245,6 +252,7 @@ def _checked_levels(column: str, levels: Any) -> list[Any] | None:
     listed = list(levels)
     if isinstance(levels, str) or len(set(listed)) < len(listed):
         raise ValueError(f"'categories' must list different levels, but {column!r} has {levels!r}.")
+    check_different_texts("categories", listed)
     return listed
 
 
@@ -253,8 +261,6 @@ def _cost_labels(cost: Any) -> tuple[Any, ...] | None:
     if not hasattr(cost, "index") or not hasattr(cost, "columns"):
         return None
     rows, columns = list(cost.index), list(cost.columns)
-    if rows == columns == list(range(len(rows))):
-        return None  # the default numbers of pandas are not labels
     if rows != columns:
         raise ValueError(
             "'misclassification_cost' must have the same labels, in the same order, as index (true) and as columns "
@@ -280,6 +286,7 @@ def _checked_classes(classes: Sequence[Any], cost: Floats) -> list[Any]:
     classes = classes.tolist() if isinstance(classes, np.ndarray) else list(classes)
     if len(set(classes)) < len(classes) or len(classes) < 2:
         raise ValueError(f"'classes' must be at least two different labels, but is {list(classes)}.")
+    check_different_texts("classes", classes)
     if cost.ndim == 2 and len(cost) != len(classes):
         raise ValueError(
             f"'misclassification_cost' must have one row and column per class, but has shape {cost.shape} "

@@ -154,7 +154,8 @@ class Retrospective:
             )
 
     def _freeze(self) -> None:
-        for array in (self.values, self.recorded, self.labels, self.cluster, self.positions, self.costs, self.classes):
+        own = (self.values, self.recorded, self.labels, self.cluster, self.positions)
+        for array in (*own, self.costs, self.classes, self.column_group, self.source_column):
             if array is not None:
                 array.setflags(write=False)
 

@@ -11,6 +11,7 @@ from scipy.special import ndtri, stdtr
 
 from .._arguments import check_confidence
 from .._arrays import Floats, Ints, cluster_sums, effective_size, standard_error
+from .._copies import HandsOutCopies
 from ..walk.tariff import TARGETS
 from .unseen import Reach, combined_excess, reach
 
@@ -20,7 +21,7 @@ _ROUNDING = 1e-12  # standard errors below this, relative to the estimate, are r
 
 
 @dataclass(frozen=True, eq=False)
-class Estimate:
+class Estimate(HandsOutCopies):
     r"""Estimated expected cost of a policy.
 
     .. math:: \hat J - J \approx \frac1n \sum_i \phi_i, \qquad

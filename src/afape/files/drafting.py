@@ -102,7 +102,7 @@ def _numbers_where_numbers(column: pd.Series[Any]) -> pd.Series[Any]:
 
 
 def _is_text(column: pd.Series[Any]) -> bool:
-    return bool(column.dropna().map(type).eq(str).any())
+    return any(isinstance(value, str) for value in column.dropna())
 
 
 def _guess_label(frame: pd.DataFrame) -> str:

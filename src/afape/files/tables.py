@@ -6,7 +6,6 @@ import csv
 import re
 from collections import Counter
 from collections.abc import Sequence
-from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -107,19 +106,10 @@ def _text(file: Path, blanks: Sequence[str], separator: str) -> pd.DataFrame:
         separator = max((separator, *",;\t|"), key=header.count)
         names = next(csv.reader([header], delimiter=separator), [])
         _check_names(file, names)
-        read = partial(
-            pd.read_csv,
-            file,
-            sep=separator,
-            encoding="utf-8-sig",
-            keep_default_na=False,  # "NA" may be a level: the problem file lists the texts that mean a blank
-            na_values=["", *blanks],
-            low_memory=False,
-        )
-        frame = read()
+        frame = _csv(file, separator, blanks)
         if separator != "," and (with_comma := [c for c in frame.columns if _has_decimal_commas(frame[c])]):
             _check_points(file, frame, with_comma[0])
-            frame = read(decimal=",")
+            frame = _csv(file, separator, blanks, decimal=",")
     except UnicodeDecodeError as error:
         raise TableError(
             f"{str(file)!r} is not UTF-8 text ({error.reason} at byte {error.start}). Save it as UTF-8."
@@ -133,6 +123,20 @@ def _text(file: Path, blanks: Sequence[str], separator: str) -> pd.DataFrame:
     if not len(frame):
         raise TableError(f"{str(file)!r} has a first line, but no rows.")
     return frame
+
+
+def _csv(file: Path, separator: str, blanks: Sequence[str], decimal: str = ".") -> pd.DataFrame:
+    import pandas as pd
+
+    return pd.read_csv(
+        file,
+        sep=separator,
+        decimal=decimal,
+        encoding="utf-8-sig",
+        keep_default_na=False,  # "NA" may be a level: the problem file lists the texts that mean a blank
+        na_values=["", *blanks],
+        low_memory=False,
+    )
 
 
 def _has_decimal_commas(column: pd.Series[Any]) -> bool:

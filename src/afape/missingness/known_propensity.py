@@ -82,7 +82,13 @@ class _PropensityArrays(KnownPropensity):
             required = np.zeros(data.problem.n_groups, dtype=bool)
             required[data.problem.group_index(names, "arrays")] = True
             column = numbers_per_row(values, len(data), f"'arrays' must have for {names}")
-            by_set[(required & ~data.always_recorded).tobytes()] = column
+            kind = (required & ~data.always_recorded).tobytes()
+            if kind in by_set and not np.array_equal(by_set[kind], column):
+                raise ValueError(
+                    f"'arrays' must have one array per set of groups, but {names} is a set that another key has too, with other "
+                    "numbers. Groups that are always recorded, and the order of groups, do not matter."
+                )
+            by_set[kind] = column
 
         def ask(rows: Ints, required: Bools) -> Floats:
             out = np.empty(len(rows))

@@ -11,6 +11,7 @@ import pandas as pd
 from scipy.special import ndtri
 
 from .._arguments import check_count, check_number, check_seed
+from .._copies import HandsOutCopies
 from ..agents.policy import Policy
 from ..classifiers import Classifier
 from ..comparison import check_settings, compare
@@ -25,7 +26,7 @@ __all__ = ["Optimisation", "optimize"]
 
 
 @dataclass(frozen=True, eq=False)
-class Optimisation:
+class Optimisation(HandsOutCopies):
     """A policy chosen from a family.
 
     Attributes

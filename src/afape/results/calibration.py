@@ -12,13 +12,14 @@ import pandas as pd
 
 from .._arguments import check_count
 from .._arrays import Floats
+from .._copies import HandsOutCopies
 from ..estimators.final_scores import FinalScores
 
 __all__ = ["Calibration", "calibration_of"]
 
 
 @dataclass(frozen=True, eq=False)
-class Calibration:
+class Calibration(HandsOutCopies):
     """Mean score and observed share of the class in ranges of the score.
 
     Attributes

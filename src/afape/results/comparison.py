@@ -12,6 +12,7 @@ import numpy as np
 import pandas as pd
 
 from .._arguments import check_choice, check_estimator
+from .._copies import HandsOutCopies
 from ..estimators.answer import Answer
 from ..estimators.catalogue import ranked
 from ..estimators.differences import covariance_of, draws, paired_differences
@@ -29,7 +30,7 @@ __all__ = ["Comparison"]
 
 
 @dataclass(frozen=True, eq=False)
-class Comparison:
+class Comparison(HandsOutCopies):
     """Several policies evaluated on the same rows.
 
     Attributes

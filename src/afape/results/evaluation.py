@@ -12,6 +12,7 @@ import numpy as np
 import pandas as pd
 
 from .._arguments import check_choice, check_class, check_estimator
+from .._copies import HandsOutCopies
 from ..agents.policy import Policy, ignores_values
 from ..data.retrospective import Retrospective
 from ..estimators.answer import Answer
@@ -80,7 +81,7 @@ class Origin:
 
 
 @dataclass(frozen=True, eq=False)
-class Evaluation:
+class Evaluation(HandsOutCopies):
     """Estimated cost of one policy, by estimator and target.
 
     ``result["ipw-semi"]["total"]`` is an `Estimate`. ``a["ipw-semi"]["total"] - b["ipw-semi"]["total"]`` is the paired
@@ -157,7 +158,7 @@ class Evaluation:
         answer = self.answers[estimator]
         if answer.reason:
             raise NotEstimableError(f"{estimator!r} is not estimable: {answer.reason}.")
-        return answer.estimates
+        return dict(answer.estimates)
 
     def __contains__(self, estimator: object) -> bool:
         return estimator in self.answers and not self.answers[str(estimator)].reason

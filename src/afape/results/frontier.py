@@ -11,6 +11,7 @@ import pandas as pd
 
 from .._arguments import check_class
 from .._arrays import Bools, Floats
+from .._copies import HandsOutCopies
 from ..estimators.differences import covariance_of, draws
 from ..estimators.estimate import Estimate
 from ..files.writing import plain_records
@@ -22,7 +23,7 @@ _DRAWS = 4000
 
 
 @dataclass(frozen=True, eq=False)
-class Frontier:
+class Frontier(HandsOutCopies):
     """Cost of acquisition and share of cases found, for several policies.
 
     Attributes

@@ -10,6 +10,7 @@ import numpy as np
 import pandas as pd
 
 from .._arrays import Floats
+from .._copies import HandsOutCopies
 from ..estimators.answer import PartAmounts
 from ..estimators.estimate import Bounds, Estimate, certain
 from ..files.writing import plain_records
@@ -19,7 +20,7 @@ __all__ = ["Parts"]
 
 
 @dataclass(frozen=True, eq=False)
-class Parts:
+class Parts(HandsOutCopies):
     """Estimated parts of a policy's cost, by one estimator.
 
     Attributes

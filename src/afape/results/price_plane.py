@@ -12,6 +12,7 @@ import pandas as pd
 
 from .._arguments import check_count
 from .._arrays import Floats
+from .._copies import HandsOutCopies
 from ..estimators.differences import covariance_of, draws
 from .parts import Parts
 
@@ -22,7 +23,7 @@ _DRAWS = 4000
 
 
 @dataclass(frozen=True, eq=False)
-class PricePlane:
+class PricePlane(HandsOutCopies):
     """Total costs of several policies on a grid of prices.
 
     Attributes

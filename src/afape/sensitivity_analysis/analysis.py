@@ -16,6 +16,7 @@ import numpy as np
 import pandas as pd
 
 from .._arrays import Floats
+from .._copies import HandsOutCopies
 from ..missingness.known_propensity import KnownPropensity
 from ..propensity.binding import Propensities, bind_propensity
 from ..propensity.weights import View
@@ -42,7 +43,7 @@ class Tipping(NamedTuple):
 
 
 @dataclass(frozen=True, eq=False)
-class Sensitivity:
+class Sensitivity(HandsOutCopies):
     """Bounds on costs for unmeasured reasons of growing strength.
 
     Attributes

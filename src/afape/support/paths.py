@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Iterable
-from typing import NamedTuple
+from dataclasses import dataclass
 
 import numpy as np
 import pandas as pd
 
 from .._arrays import Bools, Floats, tally
+from .._copies import HandsOutCopies
 from ..data.problem import Problem
 from ..data.retrospective import Retrospective
 from ..propensity.weights import View
@@ -21,7 +22,8 @@ _STOPS = ["set", "groups", "share", "stops", "price", "misclassification"]
 _STEPS = ["set", "group", "to", "share"]
 
 
-class Paths(NamedTuple):
+@dataclass(frozen=True, eq=False)
+class Paths(HandsOutCopies):
     """Estimated flow of runs over the sets of groups that a policy acquires.
 
     Attributes

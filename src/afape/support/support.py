@@ -11,6 +11,7 @@ import numpy as np
 import pandas as pd
 
 from .._arrays import Bools, any_of, cluster_sums, effective_size, share_of_heaviest
+from .._copies import HandsOutCopies
 from ..data.retrospective import Retrospective
 from ..files.writing import plain_records
 from ..propensity.unsupported import SupportMap
@@ -29,7 +30,7 @@ WEIGHT_COLUMNS = ["estimator", "ess", "ten_heaviest", "normalizer", "normalizers
 
 
 @dataclass(frozen=True, eq=False)
-class Support:
+class Support(HandsOutCopies):
     """Positivity diagnostics of one policy.
 
     Attributes

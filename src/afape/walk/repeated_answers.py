@@ -98,7 +98,7 @@ class _Sampled:
             codes = np.full(len(first.row), -1, dtype=np.intp)
             codes[asked] = ask_classifier(self.ground.classifier, seen[asked], sets, rows, len(data.classes))
             self._tell("classifier", self.ground.classifier, first, codes != first.predicted, first.predicted, codes)
-        stops = ~np.isnan(first.outcomes).any(axis=1)
+        stops = ~any_of(np.isnan(first.outcomes))
         found = self.ground.outcomes.ask(seen, first.acquired, data.labels[first.row], first.row, stops)
         for j, (name, function) in enumerate(self.ground.outcomes.functions.items()):
             differ = stops & ~np.isclose(found[:, j], first.outcomes[:, j], rtol=1e-3, atol=_TOLERANCE)
