@@ -33,6 +33,7 @@ __all__ = [
     "check_target",
     "check_texts",
     "did_you_mean",
+    "in_order_of_rows",
     "numbers_per_row",
     "positions_of",
 ]
@@ -81,11 +82,21 @@ def check_seed(value: Any, argument: str = "random_state", most: int | None = No
     return int(value)
 
 
+def in_order_of_rows(answer: Any) -> Any:
+    """Return a pandas object whose index is another order of 0, 1, ... sorted by it; return anything else unchanged."""
+    if not hasattr(answer, "sort_index") or not hasattr(answer, "index"):
+        return answer
+    index = np.asarray(answer.index)
+    if index.dtype.kind not in "iu" or (index == np.arange(len(index))).all():
+        return answer
+    return answer.sort_index() if (np.sort(index) == np.arange(len(index))).all() else answer
+
+
 def numbers_per_row(values: Any, n_rows: int, must: str) -> Floats:
     """Return an array with one number per row; ``must`` is the start of the error message, such as "'x' must have"."""
     rule = f"{must} one number per row, shape ({n_rows},)"
     try:
-        found = np.asarray(values, dtype=float)
+        found = np.asarray(in_order_of_rows(values), dtype=float)
     except (TypeError, ValueError) as error:
         raise ValueError(f"{rule}, but some values are not numbers: {error}.") from error
     if found.shape != (n_rows,):

@@ -19,6 +19,7 @@ __all__ = [
     "HeavyWeightsWarning",
     "InterruptedBootstrapWarning",
     "KnownValuesWarning",
+    "LookalikeLevelsWarning",
     "ManyLevelsWarning",
     "NormalizerWarning",
     "PartialGroupWarning",
@@ -43,6 +44,10 @@ class BlankTextWarning(AfapeWarning):
 
 class CodeValuesWarning(AfapeWarning):
     """A column has numbers such as -999 that look like codes for a missing value; they count as values."""
+
+
+class LookalikeLevelsWarning(AfapeWarning):
+    """Levels or labels differ only in capitals or blanks; they count as different."""
 
 
 class ManyLevelsWarning(AfapeWarning):

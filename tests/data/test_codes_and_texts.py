@@ -9,7 +9,7 @@ import pytest
 
 import afape
 from afape.data.codes import missing_codes
-from afape.warnings import AfapeWarning, CodeValuesWarning, ManyLevelsWarning
+from afape.warnings import AfapeWarning, CodeValuesWarning, LookalikeLevelsWarning, ManyLevelsWarning
 
 N = 1000
 RNG = np.random.default_rng(0)
@@ -209,3 +209,10 @@ def test_a_draft_names_columns_of_a_table_that_are_text_although_they_are_number
 
     text = draft_problem(frame(b=texts("{:.2f}"), c=["x", "z"] * 500), "y")
     assert 'all their texts are numbers. Make them numbers in the data:\n#   "b"\n' in text
+
+
+def test_levels_and_labels_in_several_spellings_are_asked_about():
+    with pytest.warns(LookalikeLevelsWarning, match=r"'b' .*\['Male', 'male'\]"):
+        records(frame(b=["Male", "male", "female", "female"] * 250))
+    with pytest.warns(LookalikeLevelsWarning, match=r"'y' .*\['no', 'no '\]"):
+        records(frame(y=["no", "no ", "yes", "yes"] * 250))

@@ -222,3 +222,25 @@ def test_models_that_scale_their_inputs_in_place_learn_what_others_learn(argumen
         model = make_pipeline(SimpleImputer(copy=copy), StandardScaler(copy=copy), last)
         found.append(tables(Steady(), ByB(), size, estimators=["ipw-semi", "drl-semi"], **{argument: model}))
     pd.testing.assert_frame_equal(*found)
+
+
+class Sorted(Steady):
+    """Returns a table in another order of the rows, with their numbers as index."""
+
+    def probabilities(self, values, acquired):
+        return pd.DataFrame(super().probabilities(values, acquired)).sort_values(0, kind="stable")[::-1]
+
+
+class SortedByB(ByB):
+    def predict(self, values, acquired):
+        return pd.Series(super().predict(values, acquired)).sort_values()
+
+
+def sorted_size(values, acquired, labels):
+    return pd.Series(size(values, acquired, labels)).sort_values()
+
+
+def test_labelled_answers_are_put_in_the_order_of_the_rows():
+    wanted = tables(Steady(), ByB(), size, estimators=["ipw-semi", "drl-semi"])
+    found = tables(Sorted(), SortedByB(), sorted_size, estimators=["ipw-semi", "drl-semi"])
+    pd.testing.assert_frame_equal(found, wanted)

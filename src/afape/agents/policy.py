@@ -7,6 +7,7 @@ from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
 
+from .._arguments import in_order_of_rows
 from .._arrays import Bools, Floats, Ints, any_of, every
 from ..classifiers import check_columns, check_not_training
 from ..data.problem import Problem
@@ -124,7 +125,7 @@ def ask_policy(policy: Policy, values: Floats, acquired: Bools, rows: Ints) -> F
     n, n_groups = acquired.shape
     # Copies: a policy that imputes in place must not change what the classifier sees or where the walk goes, and one that
     # returns the same array at each call must not change its earlier answers.
-    answer = policy.probabilities(values.copy(), acquired.copy())
+    answer = in_order_of_rows(policy.probabilities(values.copy(), acquired.copy()))
     try:
         p = np.array(answer, dtype=float)
     except (TypeError, ValueError) as error:

@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, ClassifierMixin, is_regressor
 
+from .._arguments import in_order_of_rows
 from .._arrays import Bools, Floats, Ints
 from ..data.retrospective import Retrospective
 from ..warnings import SeenRowsWarning, warn
@@ -117,7 +118,7 @@ def ask_classifier(
     ``rows`` are the rows of the states, for the error message.
     """
     name = type(classifier).__name__
-    answer = classifier.predict(values.copy(), acquired.copy())  # copies, as for the policy
+    answer = in_order_of_rows(classifier.predict(values.copy(), acquired.copy()))  # copies, as for the policy
     try:
         codes = np.asarray(answer)
     except ValueError as error:

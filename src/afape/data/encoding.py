@@ -11,7 +11,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from .._arrays import Bools, Floats, Ints
-from .text_columns import check_text, looks_blank, odd_words, warn_of_many_levels
+from .text_columns import check_text, looks_blank, odd_words, warn_of_lookalikes, warn_of_many_levels
 
 __all__ = ["EncodedColumn", "encode_column", "encode_labels", "plain_values"]
 
@@ -146,6 +146,7 @@ def encode_labels(series: nw.Series[Any], classes: Sequence[Any] | None) -> tupl
     if classes is None:
         codes, uniques = pd.factorize(values, sort=True)
         found = np.asarray(uniques)
+        warn_of_lookalikes(series.name, found.tolist())
     else:
         found = np.array(classes)
         codes = pd.Index(classes).get_indexer(pd.Index(values))

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from .._arguments import in_order_of_rows
 from .._arrays import Bools, Ints, any_of
 from .retrospective import Retrospective
 
@@ -51,7 +52,7 @@ def levels_of(by: Any, data: Retrospective) -> Levels:
     if isinstance(by, str):
         return _of_column(by, data)
     try:
-        entries = np.asarray(by, dtype=object)
+        entries = np.asarray(in_order_of_rows(by), dtype=object)
     except ValueError as error:
         raise ValueError(f"'by' must be a column name or an array of {len(data)} entries.") from error
     if entries.shape != (len(data),):

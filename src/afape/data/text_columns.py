@@ -8,9 +8,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ..warnings import BlankTextWarning, ManyLevelsWarning, warn
+from ..warnings import BlankTextWarning, LookalikeLevelsWarning, ManyLevelsWarning, warn
 
-__all__ = ["check_text", "looks_blank", "odd_words", "warn_of_many_levels"]
+__all__ = ["check_text", "looks_blank", "odd_words", "warn_of_lookalikes", "warn_of_many_levels"]
 
 _BLANKS = {"", "nan", "na", "n/a", "#n/a", "null", "?", "."}  # in lower case
 _COMMA = re.compile(r"[-+]?(\d+|\d{1,3}(\.\d{3})+),\d+")
@@ -41,6 +41,7 @@ def check_text(name: str, values: NDArray[Any]) -> None:
                 f"it in 'blank_means' of the Problem; if the column is a category, pass categories={{{name!r}: None}}."
             )
     _warn_of_blanks(name, texts, count)
+    warn_of_lookalikes(name, texts.tolist())
 
 
 def _warn_of_blanks(name: str, texts: NDArray[Any], count: NDArray[Any]) -> None:
@@ -51,6 +52,21 @@ def _warn_of_blanks(name: str, texts: NDArray[Any], count: NDArray[Any]) -> None
             f"Column {name!r} has the text {listed} rows, which counts as a level. If it means that nothing was recorded, make "
             f"it null; if it is a level, list it in 'categories' of the Problem.",
             BlankTextWarning,
+        )
+
+
+def warn_of_lookalikes(name: str, levels: list[Any]) -> None:
+    """Warn about levels or labels that differ only in capitals or in blanks around them."""
+    alike: dict[str, list[str]] = {}
+    for level in levels:
+        if isinstance(level, str):
+            alike.setdefault(" ".join(level.casefold().split()), []).append(level)
+    doubled = [found for found in alike.values() if len(found) > 1]
+    if doubled:
+        warn(
+            f"Column {name!r} has {len(doubled)} levels in several spellings, such as {doubled[0]}, which count as different. "
+            f"If they are the same, unify them: frame[{name!r}] = frame[{name!r}].str.strip().str.lower().",
+            LookalikeLevelsWarning,
         )
 
 

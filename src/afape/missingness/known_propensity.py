@@ -8,7 +8,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike
 
-from .._arguments import check_flag, numbers_per_row
+from .._arguments import check_flag, in_order_of_rows, numbers_per_row
 from .._arrays import Bools, Floats, Ints, lines_of, unique_sets
 from ..data.retrospective import Retrospective
 
@@ -70,7 +70,9 @@ class _PropensityArrays(KnownPropensity):
     def __init__(self, arrays: Mapping[str | tuple[str, ...], ArrayLike]) -> None:
         if not isinstance(arrays, Mapping):
             raise TypeError(f"'arrays' must be a mapping from groups to arrays, not {type(arrays).__name__}.")
-        copies = {key: np.array(values) for key, values in arrays.items()}  # the user may change the originals
+        copies = {
+            key: np.array(in_order_of_rows(values)) for key, values in arrays.items()
+        }  # the user may change the originals
         self.arrays: Mapping[str | tuple[str, ...], ArrayLike] = copies
         self.labels = True  # one value per row may depend on the label of this row
 
