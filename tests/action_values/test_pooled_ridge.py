@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import afape
-from afape.action_values.models import PooledRidge, QuadraticRidge
+from afape.action_values.ridge import PooledRidge, QuadraticRidge
 
 
 def test_without_blanks_it_is_the_quadratic_ridge():

@@ -16,7 +16,8 @@ from worlds import WORLDS, Zero
 import afape
 from afape._models import fit_weighted
 from afape.action_values.induction import InducedValues, Lessons
-from afape.action_values.models import PRESETS, LearnedValues, QuadraticRidge
+from afape.action_values.models import PRESETS, LearnedValues
+from afape.action_values.ridge import QuadraticRidge
 from afape.benchmark.synthetic import synthetic_mar, synthetic_policies
 from afape.walk.columns import CostColumns
 from afape.walk.tariff import Tariff

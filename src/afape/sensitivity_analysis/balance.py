@@ -10,7 +10,7 @@ from scipy.optimize import linprog
 from scipy.sparse import csr_array
 
 from .._arrays import Bools, Floats, Ints, every, tally, unique_sets
-from ..action_values.models import QuadraticRidge
+from ..action_values.ridge import QuadraticRidge
 from ..propensity.logistic import logistic_design
 from ..propensity.weights import View
 from .marginal import odds_box
