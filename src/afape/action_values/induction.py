@@ -15,7 +15,9 @@ from ..data.retrospective import Retrospective
 from ..walk.columns import Columns, CostColumns, Matrix, added, dense
 from ..walk.table import FREE, WalkTable
 from ..walk.tariff import Tariff
-from .models import DEFAULT_VALUES, DepthModel, Features, LearnedValues
+from .depth_model import DepthModel, Features
+from .learning_errors import Lesson, ValueSlopes, learning_errors
+from .models import DEFAULT_VALUES, LearnedValues
 
 __all__ = ["ActionValues", "InducedValues", "Lessons"]
 
@@ -26,12 +28,24 @@ _CELLS = 2**20  # predicted numbers per piece
 class ActionValues(Protocol):
     """Expected amounts to go, in some columns."""
 
+    @property
+    def learned(self) -> bool:
+        """False if the values are known."""
+        ...
+
     def edges(self, edges: Ints) -> Floats:
         """Return the expected amounts after these edges, (m, P), without the amounts of the edges."""
         ...
 
     def stops(self, states: Ints) -> Floats | None:
         """Return the expected amounts of stopping in these states, (m, P); None if they are the actual amounts."""
+        ...
+
+    def errors(self, slopes: ValueSlopes) -> Floats | None:
+        """Return what the learning of the values adds to the derivatives of estimates in row weights, (n, P).
+
+        The estimate of each column has derivatives ``slopes`` in its values. None if the error of the learning is not known.
+        """
         ...
 
 
@@ -55,6 +69,8 @@ class Lessons:
         Rows that have all given groups recorded. Only these are learned from, and only these have values.
     max_lines : int
         Largest number of lines in one fit; more lines are thinned evenly.
+    keep : bool
+        True if what `learning_errors` needs is kept.
     """
 
     given_columns: Ints
@@ -64,6 +80,7 @@ class Lessons:
     averaged: Bools | None = None
     usable: Bools | None = None
     max_lines: int = 200_000
+    keep: bool = True
 
 
 class InducedValues:
@@ -117,6 +134,7 @@ class InducedValues:
         self.regressor, self.augment_label = lessons.learned.regressor, lessons.learned.augment_label
         # One mistyped value must not decide a ridge regression, nor be extrapolated to.
         self.values = limit_extreme_values(data.values)[0] if self.regressor.linear else data.values
+        self.kept = lessons.keep and self.regressor.linear
         unit = (CostColumns(tariff.unit, data.labels, largest),) if self.regressor.linear else ()
         self.targets: tuple[Columns, ...] = (*columns, *unit)
         self.ends = np.cumsum([0, *(target.width for target in self.targets)])
@@ -135,7 +153,9 @@ class InducedValues:
         self._at_stop = np.concatenate([target.at_stop for target in self.targets])
         self._edge_models: dict[tuple[int, int], DepthModel] = {}  # by fold and depth
         self._stop_models: dict[tuple[int, int], DepthModel] = {}
-        for k in self._used_folds():
+        self._edge_lines: dict[tuple[int, int], Ints] = {}  # edges that were learned from
+        self._stop_lines: dict[tuple[int, int], Ints] = {}  # states that were learned from
+        for k in self.used_folds:
             for depth in range(table.n_depths - 1, -1, -1):
                 self._fit(k, depth)
 
@@ -184,9 +204,27 @@ class InducedValues:
                 total += models[k, depth].count_unknown(table.acquired[at[lines]], actions[lines])
         return total
 
-    def _used_folds(self) -> list[int]:
+    @property
+    def used_folds(self) -> list[int]:
         """Return the folds with rows to average over. With ``split``, rows that are only learned from need no values."""
         return [k for k in range(self.n_folds) if self.averaged[self.fold == k].any()]
+
+    def edge_lesson(self, k: int, depth: int) -> Lesson:
+        """Return the model of edges of a fold and a depth, with the edges that it was learned from."""
+        return Lesson(self._edge_models[k, depth], self._edge_lines[k, depth])
+
+    def stop_lesson(self, k: int, depth: int) -> Lesson:
+        """Return the model of stops of a fold and a depth, with the states that it was learned from."""
+        return Lesson(self._stop_models[k, depth], self._stop_lines[k, depth])
+
+    def stop_columns(self, take: Ints) -> tuple[Bools, Ints]:
+        """Return which of the targets ``take`` a stop can have, and the columns of these in models of stops."""
+        used = self._at_stop[take]
+        return used, (np.cumsum(self._at_stop) - 1)[take[used]]
+
+    def inputs(self, states: Ints, group: Ints | None) -> tuple[Features, Bools]:
+        """Return the inputs of the regressions for states and groups of edges; None for stops."""
+        return self._features(states), self._actions(group, len(states))
 
     def _fit(self, k: int, depth: int) -> None:
         """Learn the values of stops and edges of this depth from the other folds."""
@@ -196,6 +234,7 @@ class InducedValues:
         if not self.augment_label:
             lines = self._thin(np.flatnonzero(learnable & (table.predicted >= 0)))
             target = self._stacked([c.stops(table, lines) for c in self.targets])
+            self._stop_lines[k, depth] = lines
             self._stop_models[k, depth] = self._learn(depth, lines, None, target, self._at_stop)
         leads = table.edge_child >= 0
         if self.lost is not None:
@@ -203,6 +242,7 @@ class InducedValues:
         edges = self._thin(np.flatnonzero(leads & learnable[table.edge_state]))
         target = self._state_values(np.full(len(edges), k), table.edge_child[edges])
         everything = np.ones(target.shape[1], dtype=bool)
+        self._edge_lines[k, depth] = edges
         states, group = table.edge_state[edges], table.edge_group[edges]
         self._edge_models[k, depth] = self._learn(depth, states, group, target, everything)
 
@@ -215,9 +255,9 @@ class InducedValues:
         """Fit a model of the ``used`` columns of the target; unit costs, if there are any, choose the penalty."""
         rows = self.table.row[states]
         weight = None if self.row_weight is None else self.row_weight[rows]
-        features, actions = self._features(states), self._actions(group, len(states))
+        features, actions = self.inputs(states, group)
         shared, unit = self._shared(depth), self._unit[used]
-        return DepthModel(self.regressor, features, actions, target[:, used], weight, shared, unit)
+        return DepthModel(self.regressor, features, actions, target[:, used], weight, shared, unit, self.kept)
 
     def _shared(self, depth: int) -> Bools:
         """Return True for columns that are known in all states of this depth, (d,), including states not learned from."""
@@ -280,10 +320,8 @@ class InducedValues:
             unknown = self.table.predicted[states] < 0
         else:
             out = np.zeros((len(states), len(take)))
-            # Stop models have only the columns of stops.
-            used, place = self._at_stop[take], np.cumsum(self._at_stop) - 1
-            actions = self._actions(None, len(states))
-            found = self._ask(self._stop_models, k, states, actions, place[take[used]])
+            used, columns = self.stop_columns(take)
+            found = self._ask(self._stop_models, k, states, self._actions(None, len(states)), columns)
             out[:, used] = found
             unknown = np.isnan(found[:, 0])
         if unknown.any():
@@ -362,3 +400,12 @@ class _Within:
     def stops(self, states: Ints) -> Floats | None:
         """Return the expected amounts of stopping in these states, (m, P); None if they are the actual amounts."""
         return self.values.stops(states, self.take)
+
+    @property
+    def learned(self) -> bool:
+        """True."""
+        return True
+
+    def errors(self, slopes: ValueSlopes) -> Floats | None:
+        """Return what the learning adds to the derivatives in row weights, (n, P); None if it was not a ridge regression."""
+        return learning_errors(self.values, slopes, self.take) if self.values.kept else None

@@ -14,6 +14,7 @@ from ..data.retrospective import Retrospective
 from ..walk.columns import Columns, CostColumns, PartColumns, added, dense
 from ..walk.table import FREE, WalkTable
 from ..warnings import KnownValuesWarning, warn
+from .learning_errors import ValueSlopes
 
 __all__ = ["BoundKnownValues", "KnownValues"]
 
@@ -214,6 +215,15 @@ class BoundKnownValues:
             np.column_stack([self.stop, other.stop @ matrix]),
         )
         return BoundKnownValues(edge, stop)
+
+    @property
+    def learned(self) -> bool:
+        """False: nothing was learned."""
+        return False
+
+    def errors(self, slopes: ValueSlopes) -> None:
+        """None: nothing was learned."""
+        return None
 
     def edges(self, edges: Ints) -> Floats:
         """Return the expected amounts after these edges, (m, P)."""

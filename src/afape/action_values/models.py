@@ -1,36 +1,29 @@
-"""Regression models of action values, and presets of them."""
+"""Regressors of action values, and presets of them."""
 
 from __future__ import annotations
 
 import warnings
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
-from sklearn.base import BaseEstimator, RegressorMixin, clone
+from sklearn.base import BaseEstimator, RegressorMixin
 from sklearn.ensemble import HistGradientBoostingRegressor
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.neural_network import MLPRegressor
 from sklearn.preprocessing import StandardScaler
 
-from .._arrays import Bools, Floats, Ints, lines_of, unique_sets
-from .._models import fit_alone, fit_weighted
+from .._arrays import Floats
 from .ridge import PooledRidge, QuadraticRidge
 
 __all__ = [
     "DEFAULT_VALUES",
     "PRESETS",
-    "DepthModel",
-    "Features",
     "LearnedValues",
     "PaperNetwork",
     "ValueRegressor",
     "as_regressor",
 ]
-
-
-_MANY_KINDS = 64  # with more pairs of set and action at a depth, one model for all is fitted, unless lines are many
-_LINES_PER_KIND = 20  # mean number of lines per pair that counts as many
 
 
 @dataclass(frozen=True)
@@ -162,131 +155,3 @@ class LearnedValues:
 
 
 DEFAULT_VALUES = LearnedValues()
-
-
-class Features(NamedTuple):
-    """Inputs of the regressions, one line per state."""
-
-    values: Floats  # (m, d), NaN where neither acquired nor given
-    acquired: Bools  # (m, G)
-    label: Floats  # (m, K - 1) or (m, 0); one more column, 1 if stopping would be right, if that is known
-
-
-class DepthModel:
-    """Regressions of one depth and one fold: one pooled model, or one model per set and action.
-
-    For a set and action without a model, a fallback model with fewer inputs predicts: the values known in every set of this
-    depth, and indicators of the action. Ridge regression uses one penalty for all targets, chosen by the ``unit`` targets.
-
-    Parameters
-    ----------
-    spec : ValueRegressor
-        The regressor.
-    features, actions : Features, ndarray of bool
-        Inputs of the lines.
-    target : ndarray of shape (m, V)
-        Targets of the lines.
-    weight : ndarray of shape (m,), optional
-        Weights of the lines.
-    shared : ndarray of bool, shape (d,)
-        Columns that are known in every set of this depth.
-    unit : ndarray of bool, shape (V,)
-        Targets that choose the penalty; all targets if none is marked.
-    """
-
-    def __init__(
-        self,
-        spec: ValueRegressor,
-        features: Features,
-        actions: Bools,
-        target: Floats,
-        weight: Floats | None,
-        shared: Bools,
-        unit: Bools,
-    ) -> None:
-        self.spec, self.shared, self.unit, self.n_targets = spec, shared, unit, target.shape[1]
-        self.models: dict[bytes, tuple[Bools, Any]] = {}
-        if len(target) == 0:
-            return
-        kinds, index = unique_sets(np.column_stack([features.acquired, actions]))
-        if spec.linear and len(kinds) > max(_MANY_KINDS, len(target) / _LINES_PER_KIND):
-            # Models with one or two lines each would learn nothing.
-            self.spec = spec = ValueRegressor(PooledRidge(spec.estimator.alpha), multi_output=True)
-        if spec.pooled:
-            X = self._pooled(features, actions)
-            keep = np.asarray(~np.isnan(X).all(axis=0))  # boosting raises an error for a column without values
-            self.models[b""] = keep, self._fit(X[:, keep], target, weight)
-            return
-        for kind, lines in zip(kinds, lines_of(index, len(kinds)), strict=True):
-            known = ~np.isnan(features.values[lines[0]])
-            X = np.column_stack([features.values[lines][:, known], features.label[lines]])
-            self.models[kind.tobytes()] = known, self._fit(X, target[lines], None if weight is None else weight[lines])
-        self.fallback = self._fit(self._fewer(features, actions), target, weight)
-
-    def _fewer(self, features: Features, actions: Bools) -> Floats:
-        return np.column_stack([features.values[:, self.shared], features.label, actions])
-
-    @staticmethod
-    def _pooled(features: Features, actions: Bools) -> Floats:
-        return np.column_stack([features.values, features.acquired, actions, features.label])
-
-    def _fit(self, X: Floats, target: Floats, weight: Floats | None) -> Any:
-        if X.shape[1] == 0:  # no inputs: predict the mean
-            return np.average(target, axis=0, weights=weight)
-        if self.spec.linear:  # our own class: it uses no threads and accepts weights
-            by = np.flatnonzero(self.unit) if self.unit.any() else None
-            return clone(self.spec.estimator).fit(X, target, sample_weight=weight, by=by)
-        if self.spec.multi_output:
-            return self._learned(X, target if self.n_targets > 1 else target[:, 0], weight)
-        return [self._learned(X, target[:, j], weight) for j in range(self.n_targets)]
-
-    def _learned(self, X: Floats, target: Floats, weight: Floats | None) -> Any:
-        if weight is None:
-            return fit_alone(clone(self.spec.estimator), X, target)
-        return fit_weighted(self.spec.estimator, X, target, weight)
-
-    def count_unknown(self, acquired: Bools, actions: Bools) -> int:
-        """Return the number of lines whose set and action have no model."""
-        if not self.models:
-            return len(actions)
-        if self.spec.pooled:
-            return 0
-        kinds, index = unique_sets(np.column_stack([acquired, actions]))
-        known = np.array([kind.tobytes() in self.models for kind in kinds], dtype=bool)
-        return int((~known[index]).sum())
-
-    def predict(self, features: Features, actions: Bools, columns: Ints) -> Floats:
-        """Predict some targets, (m, len(columns)); NaN if there was no line to learn from."""
-        out = np.full((len(actions), len(columns)), np.nan)
-        if not self.models:
-            return out
-        if self.spec.pooled:
-            keep, model = self.models[b""]
-            return self._ask(model, self._pooled(features, actions)[:, keep], columns)
-        kinds, index = unique_sets(np.column_stack([features.acquired, actions]))
-        for one, lines in zip(kinds, lines_of(index, len(kinds)), strict=True):
-            if (found := self.models.get(one.tobytes())) is None:
-                part = Features(features.values[lines], features.acquired[lines], features.label[lines])
-                fewer = self._fewer(part, actions[lines])
-                if not np.isnan(fewer).any():  # otherwise the shared values are unknown here: NaN
-                    out[lines] = self._ask(self.fallback, fewer, columns)
-                continue
-            known, model = found
-            X = np.column_stack([features.values[lines][:, known], features.label[lines]])
-            out[lines] = self._ask(model, X, columns)
-        return out
-
-    def _ask(self, model: Any, X: Floats, columns: Ints) -> Floats:
-        if isinstance(model, np.ndarray):
-            return np.broadcast_to(model[columns], (len(X), len(columns)))
-        if self.spec.linear:
-            return np.asarray(model.predict(X, columns))
-        models = model if isinstance(model, list) else [model]
-        answers = [np.array(m.predict(X.copy()), dtype=float) for m in models]  # copies: the model may be the user's
-        found = np.column_stack(answers) if all(len(a) == len(X) for a in answers) else answers[0]
-        if found.shape != (len(X), self.n_targets) or not np.isfinite(found).all():
-            raise ValueError(
-                f"The regressor {type(self.spec.estimator).__name__} must predict {self.n_targets} finite number(s) per row, "
-                f"but returned shape {found.shape} with {int((~np.isfinite(found)).sum())} NaN or infinite."
-            )
-        return np.asarray(found[:, columns])

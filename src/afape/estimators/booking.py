@@ -8,9 +8,10 @@ import numpy as np
 from scipy.sparse import csr_array
 
 from .._arrays import Floats, Ints, tally
+from ..action_values.learning_errors import ValueSlopes
 from ..walk.columns import Matrix, dense
 
-__all__ = ["FINAL", "PLAIN", "Booking", "Lines", "book", "summed"]
+__all__ = ["FINAL", "PLAIN", "Booking", "Lines", "Valued", "add_slopes", "book", "summed"]
 
 FINAL, PLAIN = -2, -1  # steps that mean: divide by the mean final weight, do not divide
 _FEW = 4  # up to this many columns are summed one by one
@@ -25,11 +26,19 @@ class Booking(NamedTuple):
     line: Ints | None = None  # (b,) index of the line of amounts; None for one booking per line
 
 
+class Valued(NamedTuple):
+    """Edges or stops whose action values are booked."""
+
+    edges: Ints | None = None  # (l,)
+    stops: Ints | None = None  # (l,) states
+
+
 class Lines(NamedTuple):
     """Lines of amounts, each booked once or several times."""
 
     amounts: Matrix  # (l, P)
     bookings: tuple[Booking, ...]
+    valued: Valued | None = None  # the edges or stops, if the amounts are action values
 
 
 def book(lines: Lines, before: Floats, weight: Floats, by_state: Floats | None, by_step: Floats) -> None:
@@ -54,6 +63,19 @@ def book(lines: Lines, before: Floats, weight: Floats, by_state: Floats | None, 
         by_step += summed(step, flow * weight[state], lines.amounts, line, len(before))
         if by_state is not None:
             by_state += summed(state, flow / before[step], lines.amounts, line, len(by_state))
+
+
+def add_slopes(lines: Lines, before: Floats, weight: Floats, slopes: ValueSlopes) -> None:
+    """Add the derivatives of the weighted sum, divided by normalisers, in the action values of the lines, in place.
+
+    ``before`` and ``weight`` are those of `book`. A booked amount has one coefficient for all columns.
+    """
+    for index, out in zip(lines.valued or (), slopes, strict=lines.valued is not None):
+        if index is None:
+            continue
+        for flow, state, step, line in lines.bookings:
+            coefficient = flow * weight[state] / before[_step(step, len(before))]
+            out[index] += coefficient if line is None else tally(line, coefficient, len(index))
 
 
 def _step(step: Ints, n: int) -> Ints:

@@ -9,14 +9,14 @@ import numpy as np
 
 from ..walk.columns import Columns, added
 from ..walk.table import WalkTable
-from .amounts import ReplicatedAmounts
-from .answer import Answer, PartAmounts
-from .booking import Booking, Lines
+from .amounts import Amounts
+from .answer import Answer, Costs, PartAmounts
+from .booking import Booking, Lines, Valued
 from .endings import endings_of
 from .evidence import Evidence
 from .flows import Flows
 from .normalisers import weighed
-from .weighted import Weighted
+from .weighted import Booked, Included, Weighted
 
 __all__ = ["DirectMethod", "direct_method"]
 
@@ -46,13 +46,16 @@ class StartValues:
         whole, values = self.evidence.fitted.table, self.evidence.action_values(columns)
         assert whole is not None
         states, zero = np.arange(len(table.row)), np.zeros(len(table.row), dtype=np.intp)
-        learned = values.stops(np.flatnonzero(whole.depth == 0))
-        stops = columns.stops(table, states) if learned is None else learned
+        starts = np.flatnonzero(whole.depth == 0)
+        learned, stopped = values.stops(starts), Booking(flows.decided * table.stop, states, zero)
         yield Lines(columns.decisions(table), (Booking(flows.decided, states, zero),))
-        yield Lines(stops, (Booking(flows.decided * table.stop, states, zero),))
+        if learned is None:  # Q_{S,stop} is C_S itself
+            yield Lines(columns.stops(table, states), (stopped,))
+        else:
+            yield Lines(learned, (stopped,), Valued(stops=starts))
         edges, state = np.flatnonzero(whole.depth[whole.edge_state] == 0), table.edge_state
         wanted = Booking(flows.decided[state] * table.edge_probability, state, zero[state])
-        yield Lines(values.edges(edges), (wanted,))
+        yield Lines(values.edges(edges), (wanted,), Valued(edges=edges))
         for left, stop, at, flow in flows.whole(columns):
             yield Lines(added(left, stop), (Booking(flow, at, zero[at]),))
 
@@ -65,28 +68,41 @@ class DirectMethod:
     :math:`\frac1n \sum_i \frac{1(R_{adj} = 1)}{P(R_{adj} = 1 | X_{adj})} V_i(root)`, normalised by the mean weight. The
     estimate then depends on the propensity of adj as well as on the values.
 
-    Theory gives no influence values, because the errors of the regressions do not average out. Only the refitting bootstrap
-    gives standard errors and intervals.
+    Influence values are those of the weighted mean plus the error of the ridge regressions (`learning_errors`). For other
+    regressors theory gives none, because their errors do not average out; only the refitting bootstrap gives standard errors
+    and intervals.
     """
 
     evidence: Evidence
     weighted: Weighted
 
+    @property
+    def _adjusts(self) -> bool:
+        """True if rows are weighted, because the groups to adjust for have gaps."""
+        return bool(self.weighted.view.adjust.any())
+
+    def _booked(self, columns: Columns) -> Booked:
+        booked = self.weighted.booked(columns)
+        return booked if self._adjusts else booked._replace(included=Included(None, booked.included.values))
+
+    def _amounts(self, booked: Booked) -> Amounts:
+        kept = booked._replace(influence=None) if booked.included.values is False else booked
+        return kept.amounts(self.evidence.sample)
+
     def answer(self) -> Answer:
-        """Return costs without standard errors; the bootstrap adds them."""
-        found = self.weighted.answer()
-        if found.costs is None:
-            return found
-        costs = replace(found.costs, amounts=_without_errors(found.costs.amounts.values, self.evidence))
-        rows = float((self.evidence.fitted.row_weight > 0).sum())
-        ess = found.ess if self.weighted.view.adjust.any() else rows
-        return replace(found, costs=costs, ess=ess, error_method="none without bootstrap", reduction=self)
+        """Return costs, without standard errors if the regressor is not a ridge regression; the bootstrap adds them."""
+        if self.weighted.reason:
+            return Answer(reason=self.weighted.reason)
+        columns = self.evidence.cost_columns
+        booked = self._booked(columns)
+        found = replace(
+            self.weighted.figures(booked), costs=Costs(self._amounts(booked), columns.tariff), reduction=self
+        )
+        if booked.included.values is False:
+            found = replace(found, error_method="none without bootstrap")
+        return found if self._adjusts else replace(found, ess=float((self.evidence.fitted.row_weight > 0).sum()))
 
     def parts(self) -> PartAmounts | None:
-        """Return parts of the costs without standard errors."""
-        found = self.weighted.parts()
-        return None if found is None else replace(found, amounts=_without_errors(found.amounts.values, self.evidence))
-
-
-def _without_errors(values: np.ndarray, evidence: Evidence) -> ReplicatedAmounts:
-    return ReplicatedAmounts(values, evidence.sample)
+        """Return parts of the costs; their action values are always learned by ridge regression."""
+        columns = self.evidence.part_columns
+        return None if columns is None else PartAmounts(self._amounts(self._booked(columns)), columns)

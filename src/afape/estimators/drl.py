@@ -10,7 +10,7 @@ import numpy as np
 from .._arrays import Ints
 from ..walk.columns import Columns, added
 from ..walk.table import WalkTable
-from .booking import Booking, Lines
+from .booking import Booking, Lines, Valued
 from .evidence import Evidence
 from .flows import Flows
 from .weighted import Weighted
@@ -64,13 +64,13 @@ class DoublyRobust:
             else:
                 correction = Booking(flows.own[at], at, depth[at] + 1)
                 yield Lines(given, (correction,))
-                yield Lines(learned, (expected, correction._replace(flow=-correction.flow)))
+                yield Lines(learned, (expected, correction._replace(flow=-correction.flow)), Valued(stops=at))
         for edges in _pieces(len(table.edge_state)):
             state, child = table.edge_state[edges], table.edge_child[edges]
             # In c_a - Q_{S,a} the price cancels. What remains is minus the expected cost after the edge.
             arrived = np.flatnonzero(child >= 0)
             wanted = Booking(flows.decided[state] * table.edge_probability[edges], state, depth[state])
             corrected = Booking(-table.edge_flow[edges[arrived]], child[arrived], depth[child[arrived]], line=arrived)
-            yield Lines(values.edges(edges), (wanted, corrected))
+            yield Lines(values.edges(edges), (wanted, corrected), Valued(edges=edges))
         for left, stop, at, flow in flows.whole(columns):
             yield Lines(added(left, stop), (Booking(flow, at, depth[at]),))

@@ -323,6 +323,7 @@ class Evidence:
             fitted.drawn,
             None if averaged is None else averaged > 0,
             given.usable(self.data),
+            keep=not self.replicated,
         )
         lost, tariff = self._lost(fitted.table), self.recipe.tariff
         return InducedValues(self.data, fitted.table, lessons, columns, tariff, lost, self.largest)

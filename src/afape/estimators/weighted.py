@@ -10,19 +10,20 @@ from typing import NamedTuple, Protocol
 import numpy as np
 
 from .._arrays import Floats, effective_size, standard_error, tally
+from ..action_values.learning_errors import ValueSlopes
 from ..propensity.scores import StackedScores
 from ..propensity.weights import View
 from ..walk.columns import Columns
 from ..walk.table import WalkTable
 from .amounts import Amounts, InfluenceAmounts, ReplicatedAmounts, Sample
 from .answer import Answer, Costs, PartAmounts
-from .booking import Lines, book, summed
+from .booking import Lines, add_slopes, book, summed
 from .endings import endings_of
 from .evidence import Evidence
 from .flows import Flows
 from .normalisers import Normalisers, WeighedTable, normalisers_of, weighed
 
-__all__ = ["Booked", "Formula", "Weighted", "why_nothing"]
+__all__ = ["Booked", "Formula", "Included", "Weighted", "why_nothing"]
 
 _REACH, _STOP = 0, 1  # incoming and stopping flow, whose weighted means are the normalisers
 
@@ -50,22 +51,46 @@ class _Sums(NamedTuple):
     rows: Floats  # (n, P) weighted amounts, divided by normalisers
     flows: Floats  # (n, T, 2) weighted incoming and stopping flow
     scores: StackedScores | None  # derivatives with respect to the parameters of a learned propensity
+    slopes: ValueSlopes | None  # derivatives in action values; None if the formula has none
+
+
+class Included(NamedTuple):
+    """Which errors of learning the influence values include; None if nothing was learned."""
+
+    propensity: bool | None = None
+    values: bool | None = None
+
+    @property
+    def error_method(self) -> str:
+        """Name in tables: "influence", "stacked", or what is treated as known although it was learned."""
+        named = (("propensity", self.propensity), ("action values", self.values))
+        left_out = [name for name, included in named if included is False]
+        if left_out:
+            return f"{' and '.join(left_out)} as known"
+        return "influence" if self == Included() else "stacked"
 
 
 class Booked(NamedTuple):
     """Values of the columns, and their influence values if these are needed."""
 
     values: Floats  # (P,)
-    influence: Floats | None = None  # (n, P)
+    influence: Floats | None = None  # (n, P), for known action values
     final: Floats = np.zeros(0)  # (n,) final weight of each row, 0 in rows that are not averaged over
     mean_weight: Floats = np.zeros(0)  # (n,) influence values of the mean final weight
-    stacked: bool = False  # True if influence values include the error of learned propensities
+    errors: Floats | None = None  # (n, P) what learned action values add to the influence values
+    included: Included = Included()
+
+    @property
+    def whole(self) -> Floats | None:
+        """Influence values (n, P), including the error of learned action values if it is known."""
+        return self.influence if self.influence is None or self.errors is None else self.influence + self.errors
 
     def amounts(self, sample: Sample) -> Amounts:
         """Return the columns as amounts of these rows."""
-        if self.influence is None:
+        influence = self.whole
+        if influence is None:
             return ReplicatedAmounts(self.values, sample)
-        return InfluenceAmounts(self.values, self.influence, sample.weighted(self.final))
+        return InfluenceAmounts(self.values, influence, sample.weighted(self.final))
 
 
 @dataclass(frozen=True, eq=False)
@@ -141,6 +166,7 @@ class Weighted:
         wanted = self._influential
         rows, sums = np.zeros((n if wanted else 0, width)), np.zeros((n if wanted else 0, n_depths, 2))
         scores = self.view.propensity.scores(row_weight) if wanted else None
+        slopes = self._no_slopes() if wanted else None
         for table, weighted, flows in self._weighed():
             if len(weighted.lines) == 0:
                 continue
@@ -150,6 +176,8 @@ class Weighted:
             by_state = np.zeros((len(table.row), width)) if wanted else None
             for found in self.formula.lines(table, flows, columns):
                 book(found, before, weight, by_state, steps)
+                if slopes is not None:
+                    add_slopes(found, before, weight / row_weight.sum(), slopes)
             if by_state is None:
                 continue
             depth, flow = table.depth[lines], np.column_stack([flows.reach, flows.stop])[lines]
@@ -162,7 +190,14 @@ class Weighted:
             rows[low:high] += summed(row - low, np.ones(len(row)), booked[:, 2:], every_line, high - low)
             if scores is not None:
                 scores.add(row, weighted.made_of, depth, booked * (row_weight[row] * ~weighted.clipped)[:, None])
-        return _Sums(steps / row_weight.sum(), rows, sums, scores)
+        return _Sums(steps / row_weight.sum(), rows, sums, scores, slopes)
+
+    def _no_slopes(self) -> ValueSlopes | None:
+        """Return zeros for the edges and stops that have action values; None if errors of these are not needed."""
+        table = self.evidence.fitted.table
+        if not self.evidence.valued or self.evidence.replicated or table is None:
+            return None
+        return ValueSlopes(np.zeros(len(table.edge_state)), np.zeros(len(table.row)))
 
     def booked(self, columns: Columns) -> Booked:
         """Compute values and influence values of the columns."""
@@ -176,8 +211,15 @@ class Weighted:
         mean_weight[:, :, _STOP] = 1.0
         found = self._influence(sums, np.concatenate([directions, mean_weight]))
         final = sums.flows[:, :, _STOP].sum(axis=1) * row_weight
-        whole = sums.scores is not None and sums.scores.whole
-        return Booked(values, found[:-1].T, final, found[-1], whole)
+        stacked = sums.scores is not None and sums.scores.whole
+        propensity = stacked if self.view.propensity.learned else None
+        if sums.slopes is None:
+            return Booked(values, found[:-1].T, final, found[-1], None, Included(propensity))
+        known = self.evidence.action_values(columns)
+        errors = known.errors(sums.slopes)
+        included = Included(propensity, errors is not None if known.learned else None)
+        errors = None if errors is None else errors * len(row_weight)
+        return Booked(values, found[:-1].T, final, found[-1], errors, included)
 
     def amounts(self, columns: Columns) -> Amounts:
         """Compute values of the columns, with their influence values."""
@@ -233,18 +275,13 @@ class Weighted:
             normalizers=tuple(float(b) for b in normalisers.before),
             clipped=normalisers.clipped,
             largest_weight=normalisers.largest_weight,
-            error_method=self._error_method(booked.stacked),
+            error_method=booked.included.error_method,
         )
 
     def parts(self) -> PartAmounts | None:
         """Return parts of the costs; None if the known action values have no parts."""
         columns = self.evidence.part_columns
         return None if columns is None else PartAmounts(self.amounts(columns), columns)
-
-    def _error_method(self, stacked: bool) -> str:
-        if not self.view.propensity.learned:
-            return "influence"
-        return "stacked" if stacked else "propensity as known"
 
 
 def why_nothing(view: View) -> str:
