@@ -10,9 +10,10 @@ from numpy.testing import assert_allclose
 from worlds import World
 
 import afape
+from afape.action_values.depth_model import DepthModel, Features
 from afape.action_values.induction import InducedValues, Lessons
 from afape.action_values.learning_errors import ValueSlopes
-from afape.action_values.models import LearnedValues
+from afape.action_values.models import LearnedValues, ValueRegressor
 from afape.action_values.ridge import PooledRidge, QuadraticRidge
 from afape.estimators.dm import direct_method
 from afape.estimators.drl import doubly_robust
@@ -64,6 +65,28 @@ def slopes_in_weights(value, weight, rows):
     return np.array(out)
 
 
+@pytest.fixture
+def plain_residuals(monkeypatch):
+    """Residuals that are not corrected for leverage, as in derivatives."""
+    monkeypatch.setattr("afape.action_values.depth_model._MAX_LEVERAGE", 0.0)
+
+
+def test_residuals_are_corrected_for_leverage():
+    """The derivative of a prediction in its own target, and what that does to the error of a single prediction."""
+    rng = np.random.default_rng(2)
+    X, y, w, step = rng.normal(size=(30, 2)), rng.normal(size=(30, 1)), rng.uniform(0.5, 2, 30), np.eye(30)[:, :, None]
+    fit = QuadraticRidge(0.5).fit(X, y, w, keep=True)
+    moved = [QuadraticRidge(0.5).fit(X, y + step[j], w).predict(X)[j, 0] - fit.predict(X)[j, 0] for j in range(30)]
+    assert_allclose(fit.leverage_, moved, rtol=1e-9)
+    nothing, action = np.zeros((30, 0)), np.ones((30, 1), dtype=bool)
+    features, unit = Features(X, nothing.astype(bool), nothing), np.zeros(1, dtype=bool)
+    spec = ValueRegressor(QuadraticRidge(0.5), pooled=False, multi_output=True)
+    model = DepthModel(spec, features, action, y, w, np.zeros(2, dtype=bool), unit, keep=True)
+    slopes, _ = model.slopes(features, action, np.eye(30)[3])
+    share, errors = model.errors(features, action, w, slopes, np.array([0]))
+    assert_allclose(errors, share[:, None] * fit.residual_ / np.sqrt(1 - fit.leverage_)[:, None], rtol=1e-9)
+
+
 @pytest.mark.parametrize("ridge", [QuadraticRidge, PooledRidge])
 @pytest.mark.parametrize("stored", [True, False])
 @pytest.mark.parametrize("q", [3, 32])
@@ -92,6 +115,7 @@ def test_ridge_gives_the_derivatives_of_its_predictions(ridge, stored, q, monkey
         assert_allclose(value(w, one), share[row], rtol=1e-6, atol=1e-9)
 
 
+@pytest.mark.usefixtures("plain_residuals")
 @pytest.mark.parametrize("label", [True, False])
 @pytest.mark.parametrize("preset", ["quadratic", "pooled"])
 @pytest.mark.parametrize("n_folds", [1, 3])
@@ -150,6 +174,7 @@ def bound(kind, data, on, n_folds):
     return propensity
 
 
+@pytest.mark.usefixtures("plain_residuals")
 @pytest.mark.parametrize("method", [doubly_robust, direct_method])
 @pytest.mark.parametrize("normalize", [True, False])
 @pytest.mark.parametrize("n_folds", [1, 3])

@@ -297,7 +297,7 @@ def mixed(influence, start, cluster=None, values=None, yardsticks=None):
     n_parts = influence.shape[2]
     values = np.ones((len(influence), n_parts)) if values is None else values
     kind = Alike("all", np.arange(n_parts), np.eye(n_parts) if yardsticks is None else yardsticks)
-    return Mixed(list(zip(values, influence, strict=True)), [kind], start, cluster, None)
+    return Mixed(list(zip(values, influence, strict=True)), [None] * len(values), [kind], start, cluster, None)
 
 
 def test_where_there_is_no_choice_influence_values_stay_as_they_are():

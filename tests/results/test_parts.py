@@ -286,16 +286,17 @@ def test_other_prices_of_bounds_are_those_of_a_new_evaluation():
     assert json.loads(json.dumps(parts.to_dict()))["parts"]
 
 
-def test_parts_of_the_direct_method_have_the_errors_of_the_bootstrap():
-    result = evaluated(table_of(300), estimators=["dm-semi", "ipw-semi"], bootstrap=8, by=np.arange(300) % 2)
+def test_parts_of_the_direct_method_have_the_errors_of_the_bootstrap_without_theory():
+    options = {"estimators": ["dm-semi", "ipw-semi"], "values": "boosting"}
+    result = evaluated(table_of(300), bootstrap=4, by=np.arange(300) % 2, **options)
     again = result.reprice()
     for one, other in ((result, again), *zip(result.subgroups.values(), again.subgroups.values(), strict=True)):
-        assert_allclose(one["dm-semi"]["total"].std_error, other["dm-semi"]["total"].std_error, rtol=1e-8)
         assert one["dm-semi"]["total"].std_error > 0
+        assert other["dm-semi"]["total"].std_error > 0
     parts = result.parts("dm-semi")
     assert np.isfinite(parts.covariance).all()
     assert parts.influence is None
-    assert np.isnan(evaluated(table_of(300), estimators=["dm-semi"]).parts("dm-semi").covariance).all()
+    assert np.isnan(evaluated(table_of(300), **options).parts("dm-semi").covariance).all()
 
 
 def test_known_values_of_costs_alone_have_no_parts():

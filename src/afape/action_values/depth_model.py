@@ -17,6 +17,7 @@ __all__ = ["DepthModel", "Features", "Slopes"]
 
 _MANY_KINDS = 64  # with more pairs of set and action at a depth, one model for all is fitted, unless lines are many
 _LINES_PER_KIND = 20  # mean number of lines per pair that counts as many
+_MAX_LEVERAGE = 0.95  # larger leverages count as this much
 _POOLED, _FALLBACK = b"", b"fallback"  # keys of models that serve several sets and actions
 
 Slopes = dict[bytes, Floats]  # derivatives in the coefficients of each model of a depth
@@ -69,6 +70,7 @@ class DepthModel:
         self.models: dict[bytes, Any] = {}
         self.known: dict[bytes, Bools] = {}  # columns that are inputs of the model of a set and action
         self.residual: Floats | None = None  # (m, V), without the unit targets
+        self.leverage = np.zeros(0)  # (m,)
         if len(target) == 0:
             return
         kinds, index = unique_sets(np.column_stack([features.acquired, actions]))
@@ -76,7 +78,7 @@ class DepthModel:
             # Models with one or two lines each would learn nothing.
             self.spec = spec = ValueRegressor(PooledRidge(spec.estimator.alpha), multi_output=True)
         if keep and spec.linear:
-            self.residual = np.empty((len(target), int((~unit).sum())))
+            self.residual, self.leverage = np.empty((len(target), int((~unit).sum()))), np.zeros(len(target))
         if spec.pooled:  # boosting raises an error for a column without values
             self.known[_POOLED] = np.asarray(~np.isnan(self._pooled(features, actions)).all(axis=0))
         for kind, lines in zip(kinds, lines_of(index, len(kinds)), strict=True) if not spec.pooled else ():
@@ -121,6 +123,7 @@ class DepthModel:
             model = clone(self.spec.estimator).fit(X, target, sample_weight=weight, by=by, keep=keep)
             if keep:
                 self.residual[lines] = model.__dict__.pop("residual_")[:, ~self.unit]  # type: ignore[index]
+                self.leverage[lines] = model.__dict__.pop("leverage_")  # type: ignore[index]
             return model
         if self.spec.multi_output:
             return self._learned(X, target if self.n_targets > 1 else target[:, 0], weight)
@@ -162,17 +165,19 @@ class DepthModel:
     def errors(
         self, features: Features, actions: Bools, weight: Floats, slopes: Slopes, columns: Ints
     ) -> tuple[Floats, Floats]:
-        """Return what the lines that were learned from contribute to a sum of predictions with these ``slopes``.
+        r"""Return what the lines that were learned from contribute to a sum of predictions with these ``slopes``.
 
         The first array (m,) are the derivatives in the targets, the second (m, len(columns)) the derivatives in the logarithms
-        of the weights, see `QuadraticRidge`.
+        of the weights, see `QuadraticRidge`. Residuals are divided by :math:`\sqrt{1 - h}` with leverage h (HC2, MacKinnon and
+        White 1985), because a regression with many coefficients makes its own residuals small.
         """
         assert self.residual is not None
         share = np.zeros(len(actions))
         for key, lines, X in self._inputs(features, actions):
             if key in slopes:
                 share[lines] = _shares(self.models[key], X, weight[lines], slopes[key])
-        out = share[:, None] * self.residual[:, columns]
+        honest = share / np.sqrt(1 - np.minimum(self.leverage, _MAX_LEVERAGE))
+        out = honest[:, None] * self.residual[:, columns]
         if _FALLBACK in slopes:
             model, X = self.models[_FALLBACK], self._fewer(features, actions)
             more = _shares(model, X, weight, slopes[_FALLBACK])

@@ -59,7 +59,8 @@ class QuadraticRidge(RegressorMixin, BaseEstimator):  # type: ignore[misc]
         """Fit; y has shape (m,) or (m, V), and ``by`` are the columns of y that choose the penalty, by default all.
 
         All targets have one penalty, so predictions are linear in the targets: the prediction of a linear combination is the
-        linear combination of the predictions. ``keep`` stores the residuals in ``residual_``, shape of y.
+        linear combination of the predictions. ``keep`` stores ``residual_``, shape of y, and
+        ``leverage_``, (m,), the derivative of the prediction of each line in its own target.
         """
         w = np.ones(len(X)) if sample_weight is None else np.asarray(sample_weight, dtype=float)
         total = w.sum()
@@ -87,6 +88,8 @@ class QuadraticRidge(RegressorMixin, BaseEstimator):  # type: ignore[misc]
         self.normal_ = (values, vectors) if len(values) <= _MAX_STORED else None
         if keep:
             self.residual_ = (target - Z @ self.coef_) / root
+            spread = vectors / np.sqrt(values + best)
+            self.leverage_ = w / total + ((Z @ spread) ** 2).sum(axis=1)
         return self
 
     def predict(self, X: Floats, columns: Ints | None = None) -> Floats:

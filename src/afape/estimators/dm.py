@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from ..action_values.known import KnownValues
 from ..walk.columns import Columns, added
 from ..walk.table import WalkTable
 from .amounts import Amounts
@@ -85,9 +86,14 @@ class DirectMethod:
         booked = self.weighted.booked(columns)
         return booked if self._adjusts else booked._replace(included=Included(None, booked.included.values))
 
+    @property
+    def _has_theory(self) -> bool:
+        """False if action values are learned by anything but ridge regression."""
+        values = self.evidence.recipe.values
+        return isinstance(values, KnownValues) or values.regressor.linear
+
     def _amounts(self, booked: Booked) -> Amounts:
-        kept = booked._replace(influence=None) if booked.included.values is False else booked
-        return kept.amounts(self.evidence.sample)
+        return (booked if self._has_theory else booked._replace(influence=None)).amounts(self.evidence.sample)
 
     def answer(self) -> Answer:
         """Return costs, without standard errors if the regressor is not a ridge regression; the bootstrap adds them."""
@@ -98,11 +104,11 @@ class DirectMethod:
         found = replace(
             self.weighted.figures(booked), costs=Costs(self._amounts(booked), columns.tariff), reduction=self
         )
-        if booked.included.values is False:
+        if not self._has_theory:
             found = replace(found, error_method="none without bootstrap")
         return found if self._adjusts else replace(found, ess=float((self.evidence.fitted.row_weight > 0).sum()))
 
     def parts(self) -> PartAmounts | None:
-        """Return parts of the costs; their action values are always learned by ridge regression."""
+        """Return parts of the costs; they have standard errors if the costs have."""
         columns = self.evidence.part_columns
         return None if columns is None else PartAmounts(self._amounts(self._booked(columns)), columns)

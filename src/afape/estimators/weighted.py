@@ -59,12 +59,13 @@ class Included(NamedTuple):
 
     propensity: bool | None = None
     values: bool | None = None
+    means: bool | None = None  # conditional means of `eff-semi`
 
     @property
     def error_method(self) -> str:
         """Name in tables: "influence", "stacked", or what is treated as known although it was learned."""
-        named = (("propensity", self.propensity), ("action values", self.values))
-        left_out = [name for name, included in named if included is False]
+        names = ("propensity", "action values", "conditional means")
+        left_out = [name for name, included in zip(names, self, strict=True) if included is False]
         if left_out:
             return f"{' and '.join(left_out)} as known"
         return "influence" if self == Included() else "stacked"

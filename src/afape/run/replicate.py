@@ -20,7 +20,13 @@ from .reduce import populations, reduced
 
 __all__ = ["NO_THEORY", "Replicate", "Values", "replicate", "with_replicates"]
 
-NO_THEORY = ("none without bootstrap", "propensity as known")  # error methods that replicates replace
+# Error methods that replicates replace.
+NO_THEORY = (
+    "none without bootstrap",
+    "propensity as known",
+    "action values as known",
+    "propensity and action values as known",
+)
 
 
 class Replicate(NamedTuple):
@@ -64,8 +70,8 @@ def replicate(
 def with_replicates(answers: Mapping[str, Answer], drawn: Drawn[Values], level: str = "") -> dict[str, Answer]:
     """Add bootstrap replicates to the answers.
 
-    Replicates give the standard error if theory gives none, or if theory ignores the error of learned propensities. Answers
-    by multiple imputation do not change: their standard errors come from the completed tables.
+    Replicates give the standard error if theory gives none, or if it treats learned propensities or action values as known.
+    Answers by multiple imputation do not change: their standard errors come from the completed tables.
     """
     return {
         name: answer if answer.error_method == "rubin" else _replicated(answer, name, drawn, level)

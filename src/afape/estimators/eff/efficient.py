@@ -104,8 +104,9 @@ class Efficient:
     their sum. All predictions in rows of one label use the shares that are best for the errors there. No price enters, so
     other prices use the same parts. Right predictions are the rows of a label minus its errors. Minimum-variance shares
     make the variance look smaller than it is, so influence values use shares that were chosen on other rows
-    (`Mixture.left_out`). Action values of parts are always learned by ridge regression. If known action values cover only the
-    costs, the costs are mixed instead.
+    (`Mixture.left_out`). They include the errors of learned propensities and action values, but treat the conditional means m
+    as known, which is right to first order if the propensity is right. Action values of parts are always learned by ridge
+    regression. If known action values cover only the costs, the costs are mixed instead.
 
     Parameters
     ----------
@@ -140,7 +141,8 @@ class Efficient:
 
     @cached_property
     def _doubly_booked(self) -> Booked:
-        return self.doubly.booked(self.columns)
+        booked = self.doubly.booked(self.columns)
+        return booked._replace(included=booked.included._replace(means=False if self.splits else None))
 
     @cached_property
     def _mixed(self) -> Mixed:
@@ -148,7 +150,8 @@ class Efficient:
         booked = [*(one.booked(self.columns) for one in self._composed), self._doubly_booked]
         found = [(b.values, b.influence) for b in booked if b.influence is not None]
         cluster, drawn = self.evidence.data.cluster, self.evidence.fitted.drawn
-        return Mixed(found, self._kinds, max(len(self.splits) - 1, 0), cluster, drawn)
+        errors = [b.errors for b in booked if b.influence is not None]
+        return Mixed(found, errors, self._kinds, max(len(self.splits) - 1, 0), cluster, drawn)
 
     @property
     def _kinds(self) -> list[Alike]:

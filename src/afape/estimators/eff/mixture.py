@@ -84,7 +84,10 @@ class Mixed:
     Parameters
     ----------
     candidates : list of (values, influence)
-        Values (P,) and influence values (n, P) of every candidate.
+        Values (P,) and influence values (n, P) of every candidate. They choose the shares, so they treat what was learned
+        beside propensities (action values, conditional means) as known in all candidates alike.
+    errors : list of ndarray of shape (n, P), or None
+        What the learning of action values adds to the influence values of every candidate.
     kinds : list of Alike
         Kinds of parts; every part belongs to one.
     start : int
@@ -96,6 +99,7 @@ class Mixed:
     """
 
     candidates: list[tuple[Floats, Floats]]
+    errors: list[Floats | None]
     kinds: list[Alike]
     start: int
     cluster: Ints | None
@@ -137,6 +141,8 @@ class Mixed:
             shares = mixture.left_out[mixture.part[self._units]]  # (n, C)
             for c, (_, influence) in enumerate(self.candidates):
                 out[:, kind.columns] += shares[:, [c]] * influence[:, kind.columns]
+                if (errors := self.errors[c]) is not None:
+                    out[:, kind.columns] += shares[:, [c]] * errors[:, kind.columns]
         used = np.any([influence.any(axis=1) for _, influence in self.candidates], axis=0)
         return np.asarray(out - used[:, None] * (out.sum(axis=0) / max(int(used.sum()), 1)))
 
