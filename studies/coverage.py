@@ -35,7 +35,7 @@ def coverage_study(task: Task) -> pd.DataFrame:
     summary = simulate(task, population_of(synthetic_mar()), settings)
     words = (
         "Propensities and action values are learned and cross-fitted; `-gt` uses the true propensities. Intervals are 95 % "
-        "intervals from influence values; `dm-semi` has none without bootstrap. `imp-mean`, `blocking` and `cc` are shown "
+        "intervals from influence values. `imp-mean`, `blocking` and `cc` are shown "
         "because they are biased.\n\n"
     )
     _write_page(summary, task.out, f"# Coverage of the intervals\n\n{made_by('coverage', task)}{words}", [])

@@ -138,7 +138,9 @@ class Answer:
     largest_weight : float
         Largest weight of a state.
     error_method : str
-        How the standard error was computed.
+        How the standard error was computed: "influence" (nothing was learned), "stacked" (it includes the errors of all that
+        was learned), "... as known" (it leaves out the errors of these), "rubin", "refitting bootstrap", "frozen bootstrap",
+        or "none without bootstrap".
     caveat : str
         Note on what the estimate depends on, apart from the assumption.
     replicates, lost : int

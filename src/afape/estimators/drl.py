@@ -43,6 +43,9 @@ class DoublyRobust:
     If normalised, V is divided by the mean weight before the decision, and the corrections by the mean weight after it. V of
     a state includes the cost of runs that end there because the next set is unsupported, so these runs need no correction.
 
+    The estimate is consistent if the propensity or the action values are right. Its interval needs more: with a wrong
+    propensity the error of the action values is of first order. It is included if they are learned by ridge regression.
+
     Parameters
     ----------
     evidence : Evidence

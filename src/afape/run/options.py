@@ -44,7 +44,7 @@ class Options:
         uses the weight of the set with the new group.
     bootstrap : int or Bootstrap
         Number of replicates of the refitting bootstrap, or a `Bootstrap`; 0 for no bootstrap. Without bootstrap,
-        ``dm-semi`` has no interval.
+        ``dm-semi`` has an interval only if its action values are known or learned by ridge regression.
     confidence : float
         Level of the intervals.
     n_folds : int, optional
