@@ -123,7 +123,7 @@ class DepthModel:
             model = clone(self.spec.estimator).fit(X, target, sample_weight=weight, by=by, keep=keep)
             if keep:
                 self.residual[lines] = model.__dict__.pop("residual_")[:, ~self.unit]  # type: ignore[index]
-                self.leverage[lines] = model.__dict__.pop("leverage_")  # type: ignore[index]
+                self.leverage[lines] = model.__dict__.pop("leverage_")
             return model
         if self.spec.multi_output:
             return self._learned(X, target if self.n_targets > 1 else target[:, 0], weight)
