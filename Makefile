@@ -61,6 +61,7 @@ study: $(VENV)/.test
 	$(BIN)/python -m studies intervals --draws 400
 	$(BIN)/python -m studies sizes --jobs $(JOBS)
 	$(BIN)/python -m studies efficiency --jobs $(JOBS)
+	$(BIN)/python -m studies support --jobs $(JOBS)
 
 # The paper's experiments, about 40 minutes on two cores.
 paper: $(VENV)/.test

@@ -19,6 +19,8 @@ from studies.outcomes import outcomes_study
 from studies.robustness import robustness_study
 from studies.simulation import Task
 from studies.sizes import sizes_study
+from studies.support import SIZES as SUPPORT_SIZES
+from studies.support import support_study
 
 __all__ = ["app"]
 
@@ -106,6 +108,24 @@ def efficiency(
             progress=lambda done, total: tell("problems", done, total),
         )
     _print(screen, summary, out)
+
+
+@app.command()
+def support(
+    draws: Annotated[int, typer.Option(min=1, help="Number of data sets of every kind and size.")] = 20,
+    rows: Annotated[
+        list[int] | None, typer.Option(min=1000, help="Rows of a data set; may be repeated. Default 2000, 8000, 32000.")
+    ] = None,
+    jobs: _Jobs = 1,
+    out: _Out = Path("studies/support"),
+) -> None:
+    """Count false alarms of the search for support, and holes that it names."""
+    screen = Screen()
+    with screen.work(_INTERRUPTED) as tell:
+        sizes = tuple(rows or SUPPORT_SIZES)
+        summary = support_study(out, draws, sizes, jobs, lambda done, total: tell("sizes", done, total))
+    screen.say(summary.groupby(["kind", "form", "rows"], sort=False)[["false", "named"]].mean().to_string())
+    screen.say(f"Written to {out}. Start with README.md.")
 
 
 def _print(screen: Screen, summary: pd.DataFrame, out: Path) -> None:

@@ -76,7 +76,7 @@ def check_support(
     plan = make_plan(data, Silent(), missingness, options)
     (walked,) = walk_policies(plan, {"policy": bind_to_records(policy, data)}).values()
     views = views_of(plan, bind_propensities(plan, [walked]), walked)
-    support = support_of(plan.data, walked.tables, views.search, views.semi, views.complete, views.undecided)
+    support = support_of(plan.data, walked.tables, views.search, views.semi, views.complete, views.findings)
     for text in support.warnings:
         warn(text, SupportWarning)
     for text in support.heavy:

@@ -198,7 +198,7 @@ def test_what_few_runs_want_is_named_and_not_bounded(half):
 
 def test_supersets_of_the_unsupported_are_unsupported(half):
     sets = np.array([[True, True, False], [True, True, True], [True, False, True]])
-    found = find_violations(half, sets, RegionSearch.of(half.values[:, [0]], SupportThresholds()))
+    found = find_violations(half, sets, RegionSearch.of(half.values[:, [0]], SupportThresholds())).unsupported
     assert [v.name(half) for v in found.violations] == ["lactate"]
     rows, one = np.arange(len(half)), np.zeros(len(half), dtype=int)
     assert_array_equal(found.lacks(rows, sets[:1], one), found.lacks(rows, sets[1:2], one))

@@ -18,9 +18,8 @@ from ..estimators.imputed import ANY_TABLES
 from ..imputation.imputations import CompletedRuns, completed_runs, completed_steps
 from ..propensity.binding import BoundPropensity, Propensities, Shared
 from ..propensity.known import BoundKnownPropensity
-from ..propensity.unsupported import SupportMap
 from ..propensity.weights import View
-from ..support.search import SupportSearch
+from ..support.search import Findings, SupportSearch
 from ..support.violations import known_unsupported, supported_view, wanted_enough
 from ..walk.ground import Ground
 from ..walk.run_parts import RunParts, run_parts
@@ -45,7 +44,7 @@ class Views:
 
     by_key: dict[ViewKey, View]
     search: SupportSearch
-    undecided: SupportMap = field(default_factory=SupportMap)  # sets with too few rows to judge support
+    findings: Findings = field(default_factory=Findings)  # of the semi-offline or hybrid view
 
     @property
     def semi(self) -> View:
@@ -65,32 +64,40 @@ def views_of(plan: Plan, propensities: Propensities, walked: Walked) -> Views:
     gaps, whole = propensities.conditioning.gaps, propensities.whole
     beyond = search if whole is None or whole is search.conditioning else replace(search, conditioning=whole)
     views: dict[ViewKey, View] = {}
+    found: list[Findings] = []
     for name, propensity in propensities.of_sets.items():
-        views["sets", name] = _view(search, propensity, gaps, walked.wanted, walked.tables)
+        views["sets", name], findings = _view(search, propensity, gaps, walked.wanted, walked.tables)
+        found.append(findings)
     for name, propensity in propensities.of_complete.items():
-        views["complete rows", name] = _view(beyond, propensity, everything, everything[None], walked.tables)
-    found = Views(views, search)
-    return replace(found, undecided=_undecided(search, found.semi, walked))
+        views["complete rows", name], _ = _view(beyond, propensity, everything, everything[None], walked.tables)
+    out = Views(views, search)
+    return replace(out, findings=_with_undecided(search, out.semi, found[0], walked))
 
 
-def _undecided(search: SupportSearch, view: View, walked: Walked) -> SupportMap:
-    """Sets that matter to the policy but have too few rows to judge support."""
+def _with_undecided(search: SupportSearch, view: View, findings: Findings, walked: Walked) -> Findings:
+    """The findings with all sets that matter to the policy and whose support the rows do not decide."""
     if view.refusal or not view.propensity.learned:
-        return SupportMap()
-    found = search.undecided(walked.wanted, view.adjust, view.unsupported)
-    return wanted_enough(view, found, search.data, walked.tables, search.thresholds.share) if found else found
+        return findings
+    found = search.undecided(walked.wanted, view.adjust, findings._replace(unsupported=view.unsupported))
+    if found:
+        found = wanted_enough(view, found, search.data, walked.tables, search.thresholds.share)
+    return findings._replace(undecided=found)
 
 
-def _view(search: SupportSearch, propensity: BoundPropensity, adjust: Bools, wanted: Bools, tables: Tables) -> View:
-    """Return the view of a policy that wants these sets, with the unsupported sets that a relevant share of runs meets."""
+def _view(
+    search: SupportSearch, propensity: BoundPropensity, adjust: Bools, wanted: Bools, tables: Tables
+) -> tuple[View, Findings]:
+    """Return the view of a policy that wants these sets, without the unsupported sets that a relevant share of runs meets."""
     view = View(propensity, search.data.recorded, adjust, refusal=search.refusal(adjust))
     if view.refusal:
-        return view
+        return view, Findings()
     if isinstance(propensity, BoundKnownPropensity):
-        found = known_unsupported(search, propensity, adjust, tables)
+        found = Findings(known_unsupported(search, propensity, adjust, tables))
     else:
         found = search.of_sets(wanted, adjust)
-    return supported_view(view, found, search.data, tables, search.thresholds.share) if found else view
+    if found.unsupported:
+        view = supported_view(view, found.unsupported, search.data, tables, search.thresholds.share)
+    return view, found
 
 
 def choices_of(plan: Plan, propensities: Propensities) -> list[Choice]:

@@ -156,7 +156,7 @@ def _answers(plan: Plan, choices: list[Choice], fitted: Fitted, steps: Steps) ->
 def _support(plan: Plan, choices: list[Choice], walked: Walked, views: Views, found: dict[str, Answer]) -> Support:
     """Return the support diagnostics, with the weights of every estimator."""
     with one_thread():
-        support = support_of(plan.data, walked.tables, views.search, views.semi, views.complete, views.undecided)
+        support = support_of(plan.data, walked.tables, views.search, views.semi, views.complete, views.findings)
     support = replace(support, estimators=weight_table(found, [c.name for c in choices if c.method.weighs]))
     return with_heavy_estimators(support, choices, plan)
 

@@ -176,7 +176,7 @@ def _costs(plan: Plan, propensities: Propensities, walked: Mapping[str, Walked],
     shares = {}
     for name, policy in walked.items():
         views = views_of(plan, propensities, policy)
-        shares[name] = support_of(data, policy.tables, views.search, views.semi, None).unsupported
+        shares[name] = support_of(data, policy.tables, views.search, views.semi, None, views.findings).unsupported
     unsupported = frozenset(name for name, share in shares.items() if share > plan.thresholds.share)
     (learned,) = propensities.of_sets.values()
     view, balanced = View(learned, data.recorded, given.gaps), given.matrix(data) if asked.kind == "sharp" else None

@@ -14,6 +14,7 @@ __all__ = ["Criterion", "rows_needed"]
 
 _CONTRADICTED = 4e-3  # level at which the rows of one given region contradict a healthy probability
 _COMPATIBLE = 1e-3  # level at which they contradict a probability below the threshold
+_CERTAIN = 5.0  # a region is certainly unsupported if it contradicts this multiple of the threshold
 _SEARCHED = 0.05  # level of the comparison with neighbouring rows, corrected for the number of regions searched
 
 
@@ -33,6 +34,7 @@ class Criterion:
     """
 
     healthy: float  # the probability that a region must contradict
+    small: float  # the threshold
     floor: float  # lowest rate that a region is compared with; 0 compares it with its neighbours alone
     need: Ints  # rows that make a region with 0, 1, ... recorded rows suspicious
     units: Ints | None  # (n,) clusters
@@ -46,7 +48,7 @@ class Criterion:
         healthy = thresholds.healthy if healthy is None else healthy
         small = thresholds.propensity
         gain, loss = np.log((1 - small) / (1 - healthy)), np.log(healthy / max(small, 1e-12))
-        return Criterion(healthy, floor, _needed(n_rows, small, healthy), units, float(gain), float(loss))
+        return Criterion(healthy, small, floor, _needed(n_rows, small, healthy), units, float(gain), float(loss))
 
     def suspicious(self, n: int, k: int) -> bool:
         """True if k recorded of n rows contradict a healthy probability and agree with one below the threshold."""
@@ -64,6 +66,13 @@ class Criterion:
         healthy = max(rate, self.floor)
         n, k = int(inside.sum()), int((inside & recorded).sum())
         return bool(bdtr(k, n, healthy) * n_tries <= _SEARCHED) and self.in_clusters(inside, recorded, healthy, n_tries)
+
+    def surely_unsupported(self, inside: Bools, recorded: Bools, n_tries: float) -> bool:
+        """True if a region with these rows contradicts five times the threshold, as one of ``n_tries`` regions."""
+        n, k = int(inside.sum()), int((inside & recorded).sum())
+        if self.units is not None:
+            n, k = len(np.unique(self.units[inside])), len(np.unique(self.units[inside & recorded]))
+        return bool(bdtr(k, n, _CERTAIN * self.small) * n_tries <= _SEARCHED)
 
     def in_clusters(self, inside: Bools, recorded: Bools, healthy: float, n_tries: float = 1.0) -> bool:
         """True if the number of clusters contradicts a healthy probability as well, or if rows have no clusters."""

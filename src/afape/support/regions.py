@@ -9,11 +9,12 @@ import numpy as np
 
 from .._arrays import Bools, Floats, Ints
 from ..propensity.unsupported import ColumnRange, ScoreRange
-from .boxes import Box, Scan, boxes_of_columns, choices, intervals_of_columns
+from .boxes import Box, Scan, ScoredBox, boxes_of_columns, choices, intervals_of_columns
 from .criterion import Criterion
 from .intervals import Axis
 from .slants import SlantedInterval, StandardColumns, slanted_interval
 from .thresholds import SupportThresholds
+from .verdict import Verdict, judge
 
 __all__ = ["FoundRegions", "RegionSearch", "UnsupportedRegion", "find_regions"]
 
@@ -32,9 +33,10 @@ class UnsupportedRegion:
 
 
 class FoundRegions(NamedTuple):
-    """Regions without support, and True if any region searched was suspicious, whether or not it stood out."""
+    """Regions without support, a region that the rows do not decide, and True if any region searched was suspicious."""
 
     regions: list[UnsupportedRegion]
+    doubtful: UnsupportedRegion | None
     suspicious: bool
 
 
@@ -68,50 +70,77 @@ class RegionSearch:
 def find_regions(search: RegionSearch, recorded: Bools, among: Bools) -> FoundRegions:
     """Regions of the rows ``among`` in which a set is unsupported; ``recorded`` are the rows that have it.
 
-    All intervals of each column are searched exactly; then boxes of two or three columns, if no interval stands out;
+    All intervals of each column are searched exactly; then boxes of two or three columns, if no interval is unsupported;
     then intervals of linear scores. A region of another shape is found in part: the rows called unsupported are then
     fewer than they should be.
     """
     found: list[UnsupportedRegion] = []
-    suspected = False
+    suspected, doubtful = False, None
     left = among & search.known
     for _ in range(_MOST_REGIONS):
-        region, suspicious = _best_region(search, Scan(search.axes, search.criterion, recorded, left))
+        region, doubtful, suspicious = _best_region(search, Scan(search.axes, search.criterion, recorded, left))
         suspected |= suspicious
         if region is None:
             break
         found.append(region)
         left = left & ~region.rows
-    return FoundRegions(found, suspected)
+    return FoundRegions(found, doubtful, suspected)
 
 
-def _best_region(search: RegionSearch, scan: Scan) -> tuple[UnsupportedRegion | None, bool]:
-    """The region with most evidence, if any stands out, and True if any was suspicious."""
+class _Best(NamedTuple):
+    """The region with most evidence, if any is unsupported; else one that is not decided; if any was suspicious."""
+
+    region: UnsupportedRegion | None = None
+    doubtful: UnsupportedRegion | None = None
+    suspicious: bool = False
+
+
+def _best_region(search: RegionSearch, scan: Scan) -> _Best:
     criterion = search.criterion
     n, k = scan.count(scan.among)
     if n == 0 or len(criterion.need) == 0 or n < criterion.need[0]:
-        return None, False
+        return _Best()
     if criterion.suspicious(n, k) and criterion.in_clusters(scan.among, scan.recorded, criterion.healthy):
-        return UnsupportedRegion((), scan.among.copy(), n, k), True
+        return _Best(UnsupportedRegion((), scan.among.copy(), n, k), suspicious=True)
     suspects = intervals_of_columns(scan)
-    found = [s for s in suspects if _stands_out(scan, s.box)]
-    if not found and criterion.floor > 0:
+    best, doubtful = _judged(scan, suspects)
+    if best is None and criterion.floor > 0:
         boxes = [s for s in boxes_of_columns(scan) if scan.suspicious(s.box)]
-        suspects, found = suspects + boxes, [s for s in boxes if _stands_out(scan, s.box)]
-    best = max(found, key=lambda s: s.score, default=None)
+        suspects, (best, other) = suspects + boxes, _judged(scan, boxes)
+        doubtful = doubtful or other
     suspected = len(suspects) > 0
     if len(scan.axes) > 1 and criterion.floor > 0:
         slant = slanted_interval(scan, search.columns, 0.0 if best is None else _WORTH * best.score)
         if slant is not None and slant.scan.suspicious({0: slant.interval}):
             suspected = True
-            if slant.scan.stands_out({0: slant.interval}, slant.n_tries):
-                return _slanted_region(search, slant), True
-    return None if best is None else _box_region(search, scan, best.box), suspected
+            if judge(slant.scan, {0: slant.interval}, slant.n_tries) is Verdict.UNSUPPORTED:
+                return _Best(_slanted_region(search, slant), suspicious=True)
+    if best is not None:
+        return _Best(_box_region(search, scan, best.box), suspicious=True)
+    return _Best(None, None if doubtful is None else _box_region(search, scan, doubtful.box), suspected)
 
 
-def _stands_out(scan: Scan, box: Box) -> bool:
-    n_tries = float(np.prod([scan.axes[j].n_tries for j in box])) * choices(len(scan.axes), len(box))
-    return scan.stands_out(box, n_tries)
+def _judged(scan: Scan, suspects: list[ScoredBox]) -> tuple[ScoredBox | None, ScoredBox | None]:
+    """The box with the largest score that is unsupported, or else the one that is undecided.
+
+    A box that shares most of its rows with a judged one of the same columns is not judged: it would be judged alike.
+    """
+    doubtful = None
+    judged: dict[tuple[int, ...], Bools] = {}
+    for suspect in sorted(suspects, key=lambda s: -s.score):
+        columns, inside = tuple(suspect.box), scan.inside(suspect.box)
+        known = judged.get(columns, np.zeros_like(inside))
+        if 2 * (inside & known).sum() > inside.sum():
+            continue
+        n_tries = float(np.prod([scan.axes[j].n_tries for j in columns])) * choices(len(scan.axes), len(columns))
+        verdict = judge(scan, suspect.box, n_tries)
+        if verdict is Verdict.UNSUPPORTED:
+            return suspect, None
+        if verdict is Verdict.UNDECIDED:
+            doubtful = doubtful or suspect
+        if verdict is not Verdict.LIKE_NEIGHBOURS:
+            judged[columns] = known | inside
+    return None, doubtful
 
 
 def _box_region(search: RegionSearch, scan: Scan, box: Box) -> UnsupportedRegion:

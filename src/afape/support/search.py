@@ -6,6 +6,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import combinations
+from typing import NamedTuple
 
 import numpy as np
 
@@ -17,14 +18,32 @@ from .criterion import rows_needed
 from .regions import FoundRegions, RegionSearch, UnsupportedRegion, find_regions
 from .thresholds import SupportThresholds
 
-__all__ = ["SupportSearch", "find_violations"]
+__all__ = ["MOST_SETS", "Findings", "SupportSearch", "find_violations"]
 
 _UNDECIDED = 0.1  # probability that an undecided region must contradict
 # Sets searched for regions. Of more sets, the smallest three quarters and the largest quarter of this number are searched.
-_MOST_SETS = 512
+MOST_SETS = 512
 
 
-def find_violations(data: Retrospective, sets: Iterable[Bools], search: RegionSearch) -> SupportMap:
+class Findings(NamedTuple):
+    """What a search of the records found.
+
+    Attributes
+    ----------
+    unsupported : SupportMap
+        Violations.
+    undecided : SupportMap
+        Sets and regions that the rows do not decide: recording falls towards the region, and may go on there.
+    unsearched : int
+        Sets that were not searched for regions, because there are too many.
+    """
+
+    unsupported: SupportMap = SupportMap()
+    undecided: SupportMap = SupportMap()
+    unsearched: int = 0
+
+
+def find_violations(data: Retrospective, sets: Iterable[Bools], search: RegionSearch) -> Findings:
     """Search the wanted sets (each (G,)), small ones first. A violation names the smallest set that explains it.
 
     If a set has enough records in a region, so has every subset. So subsets of a set without suspicious regions are
@@ -33,10 +52,11 @@ def find_violations(data: Retrospective, sets: Iterable[Bools], search: RegionSe
     sometimes = ~data.always_recorded
     wanted = {(s & sometimes).tobytes(): s & sometimes for s in sets}
     todo = sorted((s for s in wanted.values() if s.any()), key=lambda s: (int(s.sum()), s.tobytes()))
-    searched = todo if len(todo) <= _MOST_SETS else todo[: _MOST_SETS * 3 // 4] + todo[-_MOST_SETS // 4 :]
+    searched = todo if len(todo) <= MOST_SETS else todo[: MOST_SETS * 3 // 4] + todo[-MOST_SETS // 4 :]
     everywhere = np.ones(len(data), dtype=bool)
     suspicious = _suspicious(data, searched, search)
     found: list[Violation] = []
+    doubtful: list[Violation] = []
     so_far = SupportMap()
     for s in todo:
         so_far = so_far if len(so_far.violations) == len(found) else SupportMap(tuple(found))
@@ -46,9 +66,10 @@ def find_violations(data: Retrospective, sets: Iterable[Bools], search: RegionSe
                 found.append(_smallest(data, s, UnsupportedRegion((), everywhere, len(data), 0), search))
         elif s.tobytes() in suspicious:
             known = suspicious[s.tobytes()]
-            regions = find_regions(search, recorded, ~lacking).regions if lacking.any() else known.regions
-            found += [_smallest(data, s, region, search) for region in regions]
-    return SupportMap(tuple(found))
+            regions = find_regions(search, recorded, ~lacking) if lacking.any() else known
+            found += [_smallest(data, s, region, search) for region in regions.regions]
+            doubtful += [_smallest(data, s, region, search) for region in (regions.doubtful,) if region is not None]
+    return Findings(SupportMap(tuple(found)), SupportMap(tuple(doubtful)), len(todo) - len(searched))
 
 
 def _suspicious(data: Retrospective, sets: list[Bools], search: RegionSearch) -> dict[bytes, FoundRegions]:
@@ -123,29 +144,34 @@ class SupportSearch:
         """Regions, by columns that are always recorded, in which the groups to adjust for are not recorded."""
         if not self.conditioning.gaps.any():
             return SupportMap()
-        return find_violations(self.data, adjust[None], self._regions(self.conditioning.gaps))
+        return find_violations(self.data, adjust[None], self._regions(self.conditioning.gaps)).unsupported
 
-    def of_sets(self, sets: Bools, adjust: Bools) -> SupportMap:
-        """Violations by these sets (u, G); ``adjust`` (G,) are the groups that the view adds to every set."""
+    def of_sets(self, sets: Bools, adjust: Bools) -> Findings:
+        """Search these sets (u, G); ``adjust`` (G,) are the groups that the view adds to every set."""
         start = self.of_start(adjust).violations
         if self.conditioning.gaps.any() and adjust.all():
-            return SupportMap(start)
-        beyond = find_violations(self.data, sets | adjust, self._all_columns).violations
-        return SupportMap((*start, *(v for v in beyond if not start or (v.required & ~adjust).any())))
+            return Findings(SupportMap(start))
+        beyond = find_violations(self.data, sets | adjust, self._all_columns)
+        kept = (v for v in beyond.unsupported.violations if not start or (v.required & ~adjust).any())
+        return beyond._replace(unsupported=SupportMap((*start, *kept)))
 
-    def undecided(self, sets: Bools, adjust: Bools, found: SupportMap) -> SupportMap:
-        """Regions in which a set is never recorded, but with too few rows to decide if it is supported.
+    def undecided(self, sets: Bools, adjust: Bools, findings: Findings) -> SupportMap:
+        """Regions in which the rows do not decide if a set is supported.
 
-        Such a region must contradict a probability of 0.1, and the rate of its neighbours. ``found`` are violations that
-        are known already. Large records are not searched: such a region would hold a negligible share of the rows.
+        These are the undecided regions of ``findings``, and regions in which the set is never recorded, but with too few rows to
+        test it. Such a region must contradict a probability of 0.1, and the rate of its neighbours. Large records are not
+        searched for them: they would hold a negligible share of the rows.
         """
-        enough = rows_needed(0, self.thresholds.healthy)
-        if len(self.data) * self.thresholds.share > enough or self.conditioning.gaps.any():
+        if self.conditioning.gaps.any():
             return SupportMap()
-        search = self._regions(np.zeros_like(self.conditioning.gaps), _UNDECIDED)
-        seen = find_violations(self.data, sets | adjust, search).violations
-        never = (v for v in seen if v.ranges and v.n_recorded == 0)
-        return SupportMap(tuple(v for v in never if not _mostly_within(v, found)))
+        found, doubtful = findings.unsupported, findings.undecided.violations
+        if len(self.data) * self.thresholds.share <= rows_needed(0, self.thresholds.healthy):
+            search = self._regions(np.zeros_like(self.conditioning.gaps), _UNDECIDED)
+            seen = find_violations(self.data, sets | adjust, search).unsupported.violations
+            known = SupportMap((*found.violations, *doubtful))
+            never = (v for v in seen if v.ranges and v.n_recorded == 0)
+            doubtful = (*doubtful, *(v for v in never if not _mostly_within(v, known)))
+        return SupportMap(doubtful)
 
     def refusal(self, adjust: Bools) -> str:
         """Reason why there is neither an estimate nor bounds if given groups have gaps; "" if there is none.
@@ -157,8 +183,8 @@ class SupportSearch:
         if not given.gaps.any():
             return ""
         for known in self._known_parts(adjust):
-            found = find_violations(self.data, adjust[None], self._regions(given.gaps & ~known)).violations
-            for violation in found:
+            found = find_violations(self.data, adjust[None], self._regions(given.gaps & ~known)).unsupported
+            for violation in found.violations:
                 if violation.ranges and violation.rows.mean() > self.thresholds.share:
                     name, where = violation.name(self.data), violation.where(self.columns)
                     return f"{name} is never recorded in rows with {where}, so no recorded row represents them"

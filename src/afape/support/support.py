@@ -18,7 +18,7 @@ from ..propensity.unsupported import SupportMap
 from ..propensity.weights import View
 from ..walk.table import WalkTable
 from .balance import balance_table
-from .search import SupportSearch
+from .search import MOST_SETS, Findings, SupportSearch
 from .sums import SetSums, WalkSums, sums_over_walk
 from .tables import group_table, heaviest_table, pair_table, set_table, undecided_table, view_table, violation_table
 from .thresholds import SupportThresholds, few_rows_dominate
@@ -68,8 +68,12 @@ class Support(HandsOutCopies):
         the columns that it depends on, so theirs are too large. Sets that few runs want (``thresholds.wanted``) and
         sets that every row has are left out. At most 10,000 rows are used. The largest difference comes first.
     undecided : DataFrame
-        Sets that are never recorded in a region but often beside it, where the rows are too few to decide if they can be
-        recorded: ``rows_needed`` are needed. Estimates treat these regions as supported.
+        Sets that are hardly ever recorded in a region but more often beside it, where the rows do not decide if they can be
+        recorded: the rows are fewer than ``rows_needed``, or recording falls smoothly towards the region. Estimates treat
+        these regions as supported.
+    unsearched : int
+        Number of wanted sets that were not searched for regions. At most 512 sets are searched, small and large ones first;
+        of the others, only those that no row has are found.
     heavy : tuple of str
         Sentences about the rows that dominate the estimates; empty if none do.
     warnings : tuple of str
@@ -93,6 +97,7 @@ class Support(HandsOutCopies):
     balance: pd.DataFrame = field(default_factory=pd.DataFrame)
     undecided: pd.DataFrame = field(default_factory=pd.DataFrame)
     heavy: tuple[str, ...] = ()
+    unsearched: int = 0
 
     @property
     def holds(self) -> bool:
@@ -111,6 +116,7 @@ class Support(HandsOutCopies):
             "unsupported": self.unsupported,
             "n_rows": self.n_rows,
             "sampled_rows": self.sampled,
+            "unsearched_sets": self.unsearched,
             **{name: plain_records(getattr(self, name)) for name in frames},
             "heavy": list(self.heavy),
             "warnings": list(self.warnings),
@@ -128,6 +134,8 @@ class Support(HandsOutCopies):
         """Summary in a few lines: findings begin with "!", advice with ">"."""
         walk = "exact walk" if self.sampled == 0 else f"{self.sampled} of {self.n_rows} rows sampled"
         head = f"Support: {len(self.sets)} sets wanted, {100 * self.unsupported:.2g} % of runs unsupported, {walk}"
+        if self.unsearched:
+            head += f"; only {MOST_SETS} sets were searched for regions without support, {self.unsearched} were not"
         return (head, *(f"! {text}" for text in (*self.warnings, *self.heavy)), *(f"> {text}" for text in self.advice))
 
     def _repr_html_(self) -> str:
@@ -148,12 +156,12 @@ def support_of(
     search: SupportSearch,
     semi: View,
     complete: View | None,
-    undecided: SupportMap | None = None,
+    findings: Findings,
 ) -> Support:
     """Support of a policy with these tables of its walk.
 
     ``semi`` is its semi-offline or hybrid view; ``complete`` its missing-data view, or None if the probability of a
-    complete row is not identified; ``undecided`` are sets with too few rows to decide if they are supported.
+    complete row is not identified; ``findings`` are those of the search of the semi-offline or hybrid view.
     """
     limits, found, columns = search.thresholds, semi.unsupported, search.columns
     sums = sums_over_walk(data, tables, semi, limits.propensity)
@@ -161,9 +169,9 @@ def support_of(
     never = float(sets["wanted"][sets["rows_recorded"] == 0].sum())
     unsupported = min(max(sums.lost / len(data), never), 1.0)
     views = view_table(data, sums, semi, complete, unsupported)
-    unclear = undecided_table(data, undecided or SupportMap(), limits.healthy, columns)
+    unclear = undecided_table(data, findings.undecided, limits.healthy, columns)
     refused = (f"No estimate: {semi.refusal}.",) if semi.refusal else ()
-    findings = findings_on(data, sets, found, unsupported, columns)
+    sentences = findings_on(data, sets, found, unsupported, columns)
     heaviest = heaviest_table(data, sums)
     return Support(
         sets=sets,
@@ -175,11 +183,12 @@ def support_of(
         pairs=pair_table(data, of_sets.sets),
         views=views,
         violations=violation_table(data, found, columns),
-        warnings=(*refused, *findings, *_thin_sets(sets, of_sets, found, limits), *undecided_words(unclear)),
+        warnings=(*refused, *sentences, *_thin_sets(sets, of_sets, found, limits), *undecided_words(unclear)),
         advice=advice_on(data, found, views, columns, semi.adjust),
         heaviest=heaviest,
         balance=balance_table(data, semi, _sets_to_balance(data, sets, of_sets.sets | semi.adjust, limits.wanted)),
         undecided=unclear,
+        unsearched=findings.unsearched,
         heavy=_heavy_rows(data, sums, heaviest, limits),
     )
 
