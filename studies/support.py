@@ -155,7 +155,9 @@ def _search(x: Floats, ward: Ints, recorded: Bools, rng: np.random.Generator) ->
     problem = Problem({"base": ["a", "b", "ward"], "g1": ["g1"], "g2": ["g2"]}, {"g1": 1.0, "g2": 1.0}, "y", 1.0)
     data = Retrospective(frame.assign(y=rng.integers(0, 2, n)), problem)
     sets = np.array([[True, True, False], [True, False, True], [True, True, True]])
-    search = SupportSearch(data, MAR(given=["base"]).conditioning(data, sets.any(axis=0)), DEFAULT_THRESHOLDS)
+    search = SupportSearch(
+        data, MAR(given=["base"]).conditioning(data, np.array([True, True, True])), DEFAULT_THRESHOLDS
+    )
     return search.of_sets(sets, np.zeros(3, dtype=bool))
 
 

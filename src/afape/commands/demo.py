@@ -96,8 +96,11 @@ def _print(screen: Screen, found: Demo, table: pd.DataFrame) -> None:
 def _print_all(screen: Screen, found: Demo, table: pd.DataFrame) -> None:
     """Print every estimator, with both kinds of cost."""
     from ..estimators.catalogue import METHODS
+    from .evaluate import extrapolated_cell
 
+    further = bool(table["extrapolated"].notna().any())
     columns = ("estimator", "estimate", "95 % interval", "distance", "acquis.", "misclass.", "eff. rows")
+    columns = (*columns, "extrapolated") if further else columns
     shown = _table("Total cost of a run, estimated from records with gaps", columns)
     lines = {(r["policy"], r["estimator"], r["target"]): r for r in table.to_dict("records")}
     for policy in table["policy"].unique():
@@ -108,7 +111,8 @@ def _print_all(screen: Screen, found: Demo, table: pd.DataFrame) -> None:
             total, acquisition, wrong = (lines[policy, estimator, target] for target in _TARGETS)
             distances = [_signed(line["distance"]) for line in (total, acquisition, wrong)]
             interval = f"{_interval(total)}{'*' if _misses(total) else ' '}"
-            shown.add_row(f" {estimator}", _estimate(total), interval, *distances, f"{total['ess']:,.0f}")
+            cells = (_estimate(total), interval, *distances, f"{total['ess']:,.0f}")
+            shown.add_row(f" {estimator}", *cells, *([extrapolated_cell(total)] if further else []))
     screen.show(shown)
     *most, last = [method.name for method in METHODS.values() if method.biased]
     screen.say(

@@ -239,6 +239,9 @@ def _costs(name: str, comparison: Comparison) -> Any:
     for column in ("acquisition", "misclass.", "total", f"{100 * comparison.confidence:g} % interval", "eff. rows"):
         shown.add_column(column, justify="right", no_wrap=True)
     biased = {c.name for c in evaluation.choices if c.method.biased}
+    further = bool(evaluation.table["extrapolated"].notna().any())
+    if further:
+        shown.add_column("extrapolated", justify="right", no_wrap=True)
     for estimator, lines in evaluation.table.groupby("estimator", sort=False):
         by_target = {line["target"]: line for line in lines.to_dict("records")}
         total = by_target["total"]
@@ -249,9 +252,15 @@ def _costs(name: str, comparison: Comparison) -> Any:
             _value(total),
             "" if total["lower"] != total["lower"] else f"{total['lower']:.4g} to {total['upper']:.4g}",
             f"{total['ess']:,.0f}",
+            *([extrapolated_cell(total)] if further else []),
             style="dim" if estimator in biased else None,
         )
     return shown
+
+
+def extrapolated_cell(line: dict[Any, Any]) -> str:
+    """Return the estimate that holds if the models may be extrapolated, or nothing, as text."""
+    return "" if line["extrapolated"] != line["extrapolated"] else f"{line['extrapolated']:.4g}"
 
 
 def _value(line: dict[Any, Any]) -> str:

@@ -244,13 +244,14 @@ class ReplicatedAmounts:
         return replace(self, replicates=found)
 
 
-def joined(least: Amounts, largest: Amounts) -> Amounts:
-    """Concatenate the amounts of both bounds, (2 P).
+def joined(*parts: Amounts) -> Amounts:
+    """Concatenate the amounts of both bounds, (2 P), and of the extrapolated estimate, if there is one.
 
-    Each bound has its own columns, because its ridge penalties and mixture shares may differ from those of the other.
+    Each has its own columns, because ridge penalties and mixture shares may differ.
     """
-    values = np.concatenate([least.values, largest.values])
-    if isinstance(least, InfluenceAmounts) and isinstance(largest, InfluenceAmounts):
-        return InfluenceAmounts(values, np.column_stack([least.influence, largest.influence]), least.sample)
-    assert isinstance(least, ReplicatedAmounts)
-    return ReplicatedAmounts(values, least.sample)
+    values, first = np.concatenate([part.values for part in parts]), parts[0]
+    known = [part for part in parts if isinstance(part, InfluenceAmounts)]
+    if len(known) == len(parts):
+        return InfluenceAmounts(values, np.column_stack([part.influence for part in known]), known[0].sample)
+    assert isinstance(first, ReplicatedAmounts)
+    return ReplicatedAmounts(values, first.sample)

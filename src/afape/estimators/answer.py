@@ -21,13 +21,25 @@ __all__ = ["Answer", "Costs", "PartAmounts", "Reduction", "sample_of"]
 def _estimate(
     amounts: Amounts, unsupported: float | None, least: Floats, largest: Floats, limits: tuple[float, float]
 ) -> Estimate:
-    """Estimate a linear combination of the columns; `Bounds` if ``unsupported`` is not None."""
+    """Estimate a linear combination of the columns; `Bounds` if ``unsupported`` is not None.
+
+    Columns after those of both bounds are those of the extrapolated estimate: the first columns of a bound.
+    """
     if unsupported is None:
         return replace(amounts.combine(least), limits=limits)
-    nothing = np.zeros_like(least)
-    low = amounts.combine(np.concatenate([least, nothing]))
-    high = amounts.combine(np.concatenate([nothing, largest]))
-    return Bounds.between(replace(low, limits=limits), replace(high, limits=limits), unsupported)
+    width = len(amounts.values)
+    blocks = (0, least), (len(least), largest), (2 * len(least), least[: width - 2 * len(least)])
+    low, high, *further = (
+        replace(amounts.combine(_padded(start, block, width)), limits=limits) for start, block in blocks if len(block)
+    )
+    return Bounds.between(low, high, unsupported, further[0] if further else None)
+
+
+def _padded(start: int, coefficients: Floats, width: int) -> Floats:
+    """Coefficients of a block of columns among all columns, (width,)."""
+    out = np.zeros(width)
+    out[start : start + len(coefficients)] = coefficients
+    return out
 
 
 @dataclass(frozen=True, eq=False)
@@ -37,7 +49,8 @@ class Costs:
     Attributes
     ----------
     amounts : Amounts
-        Values of the columns of `CostColumns`. For bounds: columns of the least cost, then columns of the largest cost.
+        Values of the columns of `CostColumns`. For bounds: columns of the least cost, then columns of the largest cost, then
+        columns of the extrapolated cost, if there is one.
     tariff : Tariff
         Names and limits of the targets.
     unsupported : float or None
@@ -78,7 +91,8 @@ class PartAmounts:
     Attributes
     ----------
     amounts : Amounts
-        Values of ``columns``. For bounds: columns of the least cost, then columns of the largest cost.
+        Values of ``columns``. For bounds: columns of the least cost, then columns of the largest cost, then those of the
+        extrapolated cost, if there is one.
     columns : PartColumns
         Meaning of the columns.
     unsupported : float or None
@@ -100,7 +114,10 @@ class PartAmounts:
         """Return the costs of these parts under a tariff."""
         matrix = self.columns.priced(tariff)
         if self.unsupported is not None:
-            matrix = block_diag(matrix, self.columns.priced(tariff, largest=True))
+            blocks = [matrix, self.columns.priced(tariff, largest=True)]
+            if len(self.amounts.values) > 2 * self.columns.width:
+                blocks.append(replace(self.columns, open=False).priced(tariff))
+            matrix = block_diag(*blocks)
         return Costs(self.amounts.mapped(matrix), tariff, self.unsupported)
 
 

@@ -32,11 +32,14 @@ class Bounded:
         The method with runs into unsupported sets at their least and at their largest cost.
     evidence : Evidence
         Evidence of ``least``.
+    extrapolated : Reduction or None
+        The method without unsupported sets; None if nothing can be extrapolated.
     """
 
     least: Reduction
     largest: Reduction
     evidence: Evidence
+    extrapolated: Reduction | None = None
 
     def answer(self) -> Answer:
         """Return bounds of every target; no answer if no row can be used."""
@@ -49,15 +52,19 @@ class Bounded:
         least, largest = self.least.answer(), self.largest.answer()
         if least.costs is None or largest.costs is None:
             return replace(least, costs=None, reason=least.reason or largest.reason)
-        costs = Costs(joined(least.costs.amounts, largest.costs.amounts), least.costs.tariff, unsupported)
+        further = None if self.extrapolated is None else self.extrapolated.answer().costs
+        blocks = [costs.amounts for costs in (least.costs, largest.costs, further) if costs is not None]
+        costs = Costs(joined(*blocks), least.costs.tariff, unsupported)
         return replace(least, costs=costs, unsupported=unsupported, reduction=self)
 
     def parts(self) -> PartAmounts | None:
-        """Return the parts of the lower bound, then those of the upper bound."""
+        """Return the parts of the lower bound, of the upper bound, and of the extrapolated estimate."""
         least, largest = self.least.parts(), self.largest.parts()
         if least is None or largest is None:
             return None
-        return PartAmounts(joined(least.amounts, largest.amounts), least.columns, self._shares[1])
+        further = None if self.extrapolated is None else self.extrapolated.parts()
+        blocks = [parts.amounts for parts in (least, largest, further) if parts is not None]
+        return PartAmounts(joined(*blocks), least.columns, self._shares[1])
 
     @cached_property
     def _shares(self) -> tuple[float, float]:

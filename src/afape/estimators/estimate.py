@@ -263,14 +263,18 @@ class Bounds(Estimate):
         Estimates of the bounds.
     unsupported : float
         Share of the policy's runs that want unsupported sets.
+    extrapolated : Estimate or None
+        Estimate that holds if the models may be extrapolated into the regions without support: the estimate of the same
+        method if no region were unsupported. None if there is nothing to extrapolate from, as for a set that no row has.
     """
 
     least: Estimate = _UNKNOWN
     largest: Estimate = _UNKNOWN
     unsupported: float = float("nan")
+    extrapolated: Estimate | None = None
 
     @staticmethod
-    def between(least: Estimate, largest: Estimate, unsupported: float) -> Bounds:
+    def between(least: Estimate, largest: Estimate, unsupported: float, extrapolated: Estimate | None = None) -> Bounds:
         """Return bounds from the estimates of the lower and of the upper bound."""
         return Bounds(
             float("nan"),
@@ -281,6 +285,7 @@ class Bounds(Estimate):
             least=least,
             largest=largest,
             unsupported=unsupported,
+            extrapolated=extrapolated,
             limits=(least.limits[0], largest.limits[1]),
         )
 
@@ -313,14 +318,17 @@ class Bounds(Estimate):
         if not isinstance(other, Estimate):
             return NotImplemented
         far = (other.largest, other.least) if isinstance(other, Bounds) else (other, other)
-        found = Bounds.between(self.least - far[0], self.largest - far[1], _either(self, other))
+        points = _extrapolated(self), _extrapolated(other)
+        point = None if points[0] is None or points[1] is None else points[0] - points[1]
+        found = Bounds.between(self.least - far[0], self.largest - far[1], _either(self, other), point)
         return replace(found, limits=limits_of_sum(self.limits, other.limits, -1.0))
 
     def __rsub__(self, other: Estimate) -> Bounds:
         """Return bounds of the estimate ``other`` minus these bounds."""
         if not isinstance(other, Estimate):
             return NotImplemented
-        found = Bounds.between(other - self.largest, other - self.least, self.unsupported)
+        point = None if self.extrapolated is None else other - self.extrapolated
+        found = Bounds.between(other - self.largest, other - self.least, self.unsupported, point)
         return replace(found, limits=limits_of_sum(other.limits, self.limits, -1.0))
 
     def __add__(self, other: Estimate) -> Bounds:
@@ -328,7 +336,9 @@ class Bounds(Estimate):
         if not isinstance(other, Estimate):
             return NotImplemented
         near = (other.least, other.largest) if isinstance(other, Bounds) else (other, other)
-        found = Bounds.between(self.least + near[0], self.largest + near[1], _either(self, other))
+        points = _extrapolated(self), _extrapolated(other)
+        point = None if points[0] is None or points[1] is None else points[0] + points[1]
+        found = Bounds.between(self.least + near[0], self.largest + near[1], _either(self, other), point)
         return replace(found, limits=limits_of_sum(self.limits, other.limits, 1.0))
 
     __radd__ = __add__
@@ -340,11 +350,17 @@ class Bounds(Estimate):
             if np.isnan(low)
             else f"{100 * self.confidence:g} % interval {low:.6g} to {high:.6g}"
         )
+        if self.extrapolated is not None:
+            tail += f", extrapolated {self.extrapolated.value:.6g}"
         return f"Bounds({self.bound_lower:.6g} to {self.bound_upper:.6g}, {tail}, {100 * self.unsupported:.2g} % unsupported)"
 
 
 def _either(a: Estimate, b: Estimate) -> float:
     return max(x.unsupported for x in (a, b) if isinstance(x, Bounds))
+
+
+def _extrapolated(estimate: Estimate) -> Estimate | None:
+    return estimate.extrapolated if isinstance(estimate, Bounds) else estimate
 
 
 def _half_width(estimate: Estimate, kind: str, side: int) -> float:

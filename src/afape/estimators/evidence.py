@@ -27,9 +27,10 @@ from .amounts import Sample
 if TYPE_CHECKING:
     from .eff.components import Components
 
-__all__ = ["Evidence", "Fitted", "Recipe", "ViewKey"]
+__all__ = ["Evidence", "Fitted", "Recipe", "ViewKey", "extrapolated_key"]
 
 ViewKey = tuple[str, str]  # "sets" or "complete rows", and the name of the propensity
+_EXTRAPOLATED = ", extrapolated"
 _Ending = tuple[ViewKey | None, bool | None]  # view in which runs end early, and True for their largest cost
 
 
@@ -70,6 +71,11 @@ class Recipe:
     averaged: Floats | None
     tariff: Tariff
     confidence: float = 0.95
+
+
+def extrapolated_key(key: ViewKey) -> ViewKey:
+    """Return the key of the view as if no region were unsupported."""
+    return (key[0] + _EXTRAPOLATED, key[1])
 
 
 @dataclass(frozen=True, eq=False)

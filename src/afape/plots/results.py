@@ -20,16 +20,22 @@ __all__ = ["draw_calibration", "draw_comparison", "draw_frontier", "draw_price_p
 
 
 def draw_comparison(found: Comparison, estimator: str, target: str, ax: Any = None) -> Any:
-    """Draw the estimate of every policy with its interval, the cheapest at the top; bounds are grey lines."""
+    """Draw the estimate of every policy with its interval, the cheapest at the top.
+
+    Bounds are grey lines; an open circle marks the estimate that holds if the models may be extrapolated.
+    """
     estimates = found.estimates(estimator, target)
     ends = {name: e.interval(found.confidence) for name, e in estimates.items()}
     order = sorted(estimates, key=lambda name: -sum(ends[name]))
     ax = axes(ax, 6.0, 0.8 + 0.4 * len(order))
     for y, name in enumerate(order):
-        bounds = isinstance(estimates[name], Bounds)
-        ax.plot(ends[name], [y, y], color=GREY if bounds else BLUE)
-        if not bounds:
-            ax.plot([estimates[name].value], [y], "o", color=BLUE)
+        estimate = estimates[name]
+        ax.plot(ends[name], [y, y], color=GREY if isinstance(estimate, Bounds) else BLUE)
+        if isinstance(estimate, Bounds):
+            if estimate.extrapolated is not None:
+                ax.plot([estimate.extrapolated.value], [y], "o", color=GREY, fillstyle="none")
+        else:
+            ax.plot([estimate.value], [y], "o", color=BLUE)
     ax.set_yticks(range(len(order)), order)
     ax.set_xlabel(f"{target} cost by {estimator}, {100 * found.confidence:g} % intervals")
     return finished(ax)

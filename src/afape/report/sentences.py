@@ -88,7 +88,7 @@ def _one(found: Comparison, estimator: str, name: str, total: Estimate) -> str:
         low, high = number(total.bound_lower), number(total.bound_upper)
         return (
             f"Deployed, “{name}” would cost between {low} and {high} per run {interval}. There is no single estimate, because "
-            "the records do not fully support this policy."
+            f"the records do not fully support this policy.{_extrapolated(total, found.confidence)}"
         )
     paid, wrong = (found.estimates(estimator, t)[name].value for t in ("acquisition", "misclassification"))
     answer = (
@@ -125,6 +125,17 @@ _CAUTION = "But these records do not allow a firm conclusion: see the doubts bel
 
 def _grave(found: Comparison) -> bool:
     return any(doubt.grave for doubt in found.doubts)
+
+
+def _extrapolated(total: Bounds, confidence: float) -> str:
+    """Return a sentence about the estimate that holds if the models may be extrapolated; empty if there is none."""
+    if total.extrapolated is None:
+        return ""
+    interval = _interval(total.extrapolated, confidence)
+    return (
+        f" If the model of recording also holds where the records do not support the policy, the cost is "
+        f"{number(total.extrapolated.value)} {interval}."
+    )
 
 
 def _interval(estimate: Estimate, confidence: float) -> str:

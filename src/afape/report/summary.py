@@ -134,12 +134,17 @@ def _cost(estimate: Estimate | None, confidence: float) -> dict[str, Any] | None
         return None
     low, high = estimate.interval(confidence)
     ends = (estimate.bound_lower, estimate.bound_upper) if isinstance(estimate, Bounds) else (None, None)
+    further = estimate.extrapolated if isinstance(estimate, Bounds) else None
+    near = (None, None) if further is None else further.interval(confidence)
     out = {
         "estimate": None if isinstance(estimate, Bounds) else estimate.value,
         "lower": low,
         "upper": high,
         "bound_lower": ends[0],
         "bound_upper": ends[1],
+        "extrapolated": None if further is None else further.value,
+        "extrapolated_lower": near[0],
+        "extrapolated_upper": near[1],
         "std_error": estimate.std_error,
         "degrees_of_freedom": estimate.degrees_of_freedom,
     }

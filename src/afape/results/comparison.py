@@ -15,7 +15,7 @@ from .._arguments import check_choice, check_estimator
 from .._copies import HandsOutCopies
 from ..estimators.answer import Answer
 from ..estimators.catalogue import ranked
-from ..estimators.differences import covariance_of, draws, paired_differences
+from ..estimators.differences import paired_differences
 from ..estimators.estimate import Bounds, Estimate
 from ..estimators.unseen import ENOUGH_ROWS
 from ..files.writing import plain_records
@@ -25,6 +25,7 @@ from .frontier import Frontier, frontier_of
 from .metrics import metrics_of
 from .parts import Parts
 from .price_plane import PricePlane, price_plane_of
+from .ranking import ranked_policies
 
 __all__ = ["Comparison"]
 
@@ -158,44 +159,20 @@ class Comparison(HandsOutCopies):
         ``rank_lower`` and ``rank_upper`` limit the ranks that agree with the simultaneous intervals of the differences.
         ``best`` is the probability that the policy is the cheapest, under the joint normal distribution of the estimates. It
         may be small although rank 1 is not excluded, because a rank is excluded only at the confidence level. ``verdict``
-        summarises both. Policies for which the estimator has no answer, or only bounds, are left out. A policy with fewer than
-        50 effective rows excludes no rank and has no ``best``. If fewer than two policies have more, there is an error.
+        summarises both. Policies for which the estimator has no answer are left out. A policy that has only bounds is ranked if
+        they lie outside the estimates of the others; otherwise it is left out. A policy with fewer than 50 effective rows
+        excludes no rank and has no ``best``. If fewer than two policies have more, there is an error.
         """
-        estimator = self._named(estimator)
-        estimates = self._points(estimator, target)
-        if reason := self.too_few(estimator):
+        name = self._named(estimator)
+        estimates = self.estimates(name, target)
+        if reason := self.too_few(name):
             raise ValueError(reason)
-        names = list(estimates)
-        rows = self.effective_rows(estimator)
-        enough = np.array([len(names) == 1 or not rows[name] < ENOUGH_ROWS for name in names])
-        values = np.array([e.value for e in estimates.values()])
-        drawn = values + draws(covariance_of(list(estimates.values())))
-        first = np.where(enough, drawn, np.inf).argmin(axis=1)
-        best = np.where(enough, np.bincount(first, minlength=len(names)) / len(drawn), np.nan)
-        cheaper, dearer = np.zeros(len(names), dtype=int), np.zeros(len(names), dtype=int)
-        if len(names) > 1:
-            for line in self.differences(estimator, target).to_dict("records"):
-                a, b = names.index(line["policy"]), names.index(line["minus"])
-                if not (enough[a] and enough[b]):
-                    continue
-                if line["upper"] < 0:  # a is cheaper than b
-                    dearer[a] += 1
-                    cheaper[b] += 1
-                elif line["lower"] > 0:
-                    dearer[b] += 1
-                    cheaper[a] += 1
-        table = pd.DataFrame(
-            {
-                "policy": names,
-                "estimate": values,
-                "best": best,
-                "rank_lower": 1 + cheaper,
-                "rank_upper": len(names) - dearer,
-            }
-        )
+        few = frozenset(p for p, rows in self.effective_rows(name).items() if rows < ENOUGH_ROWS)
         doubtful = any(doubt.grave for doubt in self.doubts)
-        table["verdict"] = [_verdict(line, len(names), doubtful) for line in table.to_dict("records")]
-        return table.sort_values("estimate", ignore_index=True, kind="stable")
+        table = ranked_policies(estimates, self.confidence, few, doubtful)
+        if len(table) == 0:
+            self._points(name, target)  # raises the reason
+        return table
 
     def _parts(self, estimator: str | None) -> dict[str, Parts]:
         """Return the parts of every policy for which the estimator has parts that are not bounds."""
@@ -376,19 +353,6 @@ class Comparison(HandsOutCopies):
             return f"{head}. {few}\n{totals[columns].round(4).to_string(index=False)}"
         shown = self.ranking(usable[0]).round({"estimate": 4, "best": 3})
         return f"{head}, total cost by {usable[0]}\n{shown.to_string(index=False)}"
-
-
-def _verdict(line: dict[Any, Any], n_policies: int, doubtful: bool) -> str:
-    """Describe rank and probability in words; nothing is the cheapest if there are grave doubts."""
-    if n_policies == 1:
-        return "alone"
-    if np.isnan(line["best"]):
-        return "too few rows"
-    if line["rank_upper"] == 1:
-        return "lowest estimate, in doubt" if doubtful else "cheapest"
-    if line["rank_lower"] > 1:
-        return "not the cheapest"
-    return "perhaps the cheapest" if line["best"] >= 0.05 else "unlikely to be the cheapest"
 
 
 def _twin(estimator: str) -> str:

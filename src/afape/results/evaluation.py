@@ -168,7 +168,8 @@ class Evaluation(HandsOutCopies):
         """One line per estimator and target. Without an answer the numbers are NaN, and ``note`` gives the reason.
 
         If there are only bounds, ``estimate`` is NaN, ``bound_lower`` and ``bound_upper`` are the bounds, and ``lower`` and
-        ``upper`` are the confidence limits around them.
+        ``upper`` are the confidence limits around them. ``extrapolated`` is then the estimate that holds if the models may be
+        extrapolated into the regions without support, with ``extrapolated_lower`` and ``extrapolated_upper`` around it.
         """
         lines = []
         for name, answer in self.answers.items():
@@ -185,6 +186,7 @@ class Evaluation(HandsOutCopies):
                         "bound_upper": estimate.bound_upper if isinstance(estimate, Bounds) else np.nan,
                         "lower": low,
                         "upper": high,
+                        **_extrapolated(estimate, self.confidence),
                         "degrees_of_freedom": np.nan if estimate is None else estimate.degrees_of_freedom,
                         "ess": answer.ess,
                         "normalizer": answer.normalizer,
@@ -433,6 +435,14 @@ class Evaluation(HandsOutCopies):
         from html import escape
 
         return f"<p>{escape(self._heading())}</p>{self._shown().to_html(index=False, border=0)}"
+
+
+def _extrapolated(estimate: Estimate | None, confidence: float) -> dict[str, float]:
+    """Return the columns of the extrapolated estimate beside bounds; NaN if there is none."""
+    found = estimate.extrapolated if isinstance(estimate, Bounds) else None
+    low, high = (np.nan, np.nan) if found is None else found.interval(confidence)
+    value = np.nan if found is None else found.value
+    return {"extrapolated": value, "extrapolated_lower": low, "extrapolated_upper": high}
 
 
 def _note(answer: Answer) -> str:

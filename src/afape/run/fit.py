@@ -13,7 +13,7 @@ from ..classifiers import column_means
 from ..estimators.catalogue import Choice
 from ..estimators.eff.components import component_steps, components_by_view
 from ..estimators.eff.conditional_means import Runner
-from ..estimators.evidence import Fitted, ViewKey
+from ..estimators.evidence import Fitted, ViewKey, extrapolated_key
 from ..estimators.imputed import ANY_TABLES
 from ..imputation.imputations import CompletedRuns, completed_runs, completed_steps
 from ..propensity.binding import BoundPropensity, Propensities, Shared
@@ -66,10 +66,12 @@ def views_of(plan: Plan, propensities: Propensities, walked: Walked) -> Views:
     views: dict[ViewKey, View] = {}
     found: list[Findings] = []
     for name, propensity in propensities.of_sets.items():
-        views["sets", name], findings = _view(search, propensity, gaps, walked.wanted, walked.tables)
+        more, findings = _views(search, propensity, gaps, walked.wanted, walked.tables, ("sets", name))
+        views |= more
         found.append(findings)
     for name, propensity in propensities.of_complete.items():
-        views["complete rows", name], _ = _view(beyond, propensity, everything, everything[None], walked.tables)
+        key = ("complete rows", name)
+        views |= _views(beyond, propensity, everything, everything[None], walked.tables, key)[0]
     out = Views(views, search)
     return replace(out, findings=_with_undecided(search, out.semi, found[0], walked))
 
@@ -84,20 +86,26 @@ def _with_undecided(search: SupportSearch, view: View, findings: Findings, walke
     return findings._replace(undecided=found)
 
 
-def _view(
-    search: SupportSearch, propensity: BoundPropensity, adjust: Bools, wanted: Bools, tables: Tables
-) -> tuple[View, Findings]:
-    """Return the view of a policy that wants these sets, without the unsupported sets that a relevant share of runs meets."""
+def _views(
+    search: SupportSearch, propensity: BoundPropensity, adjust: Bools, wanted: Bools, tables: Tables, key: ViewKey
+) -> tuple[dict[ViewKey, View], Findings]:
+    """Return the view of a policy that wants these sets, without the unsupported sets that a relevant share of runs meets.
+
+    If the propensity may be extrapolated into all unsupported regions, the view as if they were supported is returned too.
+    """
     view = View(propensity, search.data.recorded, adjust, refusal=search.refusal(adjust))
     if view.refusal:
-        return view, Findings()
+        return {key: view}, Findings()
     if isinstance(propensity, BoundKnownPropensity):
         found = Findings(known_unsupported(search, propensity, adjust, tables))
     else:
         found = search.of_sets(wanted, adjust)
-    if found.unsupported:
-        view = supported_view(view, found.unsupported, search.data, tables, search.thresholds.share)
-    return view, found
+    if not found.unsupported:
+        return {key: view}, found
+    supported = supported_view(view, found.unsupported, search.data, tables, search.thresholds.share)
+    if supported.unsupported and search.extrapolates(supported.unsupported):
+        return {key: supported, extrapolated_key(key): view}, found
+    return {key: supported}, found
 
 
 def choices_of(plan: Plan, propensities: Propensities) -> list[Choice]:
@@ -142,9 +150,10 @@ def fit(
 ) -> Fitted:
     """Fit everything that the estimates of one policy need."""
     choices = choices_of(plan, propensities)
-    used = {c.key: views.by_key[c.key] for c in choices if c.key is not None}
-    valued = tuple(dict.fromkeys(c.key for c in choices if c.key is not None and c.method.valued))
-    composed = {c.key: used[c.key] for c in choices if c.key is not None and c.method.composed}
+    keyed = [(key, c.method) for c in choices if c.key is not None for key in (c.key, extrapolated_key(c.key))]
+    used = {key: views.by_key[key] for key, _ in keyed if key in views.by_key}
+    valued = tuple(dict.fromkeys(key for key, method in keyed if key in used and method.valued))
+    composed = {key: used[key] for key, method in keyed if key in used and method.composed}
     steps, given = steps or Steps(None, 0), propensities.conditioning
     components = {}
     if composed:

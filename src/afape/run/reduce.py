@@ -10,7 +10,7 @@ from ..action_values.known import KnownValues
 from ..estimators.answer import Answer, Reduction
 from ..estimators.bounds import Bounded
 from ..estimators.catalogue import Choice
-from ..estimators.evidence import Fitted
+from ..estimators.evidence import Fitted, extrapolated_key
 from ..propensity.weights import View
 from .plan import Plan
 
@@ -38,8 +38,11 @@ def reduced(choice: Choice, fitted: Fitted) -> Reduction:
     view = None if key is None else fitted.views[key]
     if view is None or not view.unsupported or not _needs_records(choice, fitted, view):
         return method.reduce(fitted.evidence(key, method.valued))
+    assert key is not None
     least, largest = (fitted.evidence(key, method.valued, flag) for flag in (False, True))
-    return Bounded(method.reduce(least), method.reduce(largest), least)
+    plain = extrapolated_key(key)
+    extrapolated = method.reduce(fitted.evidence(plain, method.valued)) if plain in fitted.views else None
+    return Bounded(method.reduce(least), method.reduce(largest), least, extrapolated)
 
 
 def _needs_records(choice: Choice, fitted: Fitted, view: View) -> bool:

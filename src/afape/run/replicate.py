@@ -102,5 +102,9 @@ def _replicated(answer: Answer, name: str, drawn: Drawn[Values], level: str) -> 
 
 
 def _stacked(found: list[Floats | None], width: int) -> Floats:
-    """Return the replicates as an array (B, width), with NaN for replicates without an estimate."""
-    return np.array([np.full(width, np.nan) if one is None else one for one in found]).reshape(-1, width)
+    """Return the replicates as an array (B, width), with NaN where a replicate has no estimate."""
+    out = np.full((len(found), width), np.nan)
+    for line, one in zip(out, found, strict=True):
+        if one is not None:
+            line[: len(one)] = one[:width]
+    return out

@@ -13,7 +13,7 @@ import numpy as np
 from .._arrays import Bools, every, units_of
 from ..data.retrospective import Retrospective
 from ..missingness.assumptions import Conditioning
-from ..propensity.unsupported import SupportMap, Violation
+from ..propensity.unsupported import ColumnRange, SupportMap, Violation
 from .criterion import rows_needed
 from .regions import FoundRegions, RegionSearch, UnsupportedRegion, find_regions
 from .thresholds import SupportThresholds
@@ -172,6 +172,20 @@ class SupportSearch:
             never = (v for v in seen if v.ranges and v.n_recorded == 0)
             doubtful = (*doubtful, *(v for v in never if not _mostly_within(v, known)))
         return SupportMap(doubtful)
+
+    def extrapolates(self, found: SupportMap) -> bool:
+        """True if a model may be extrapolated into every one of these regions.
+
+        That needs a region with an edge in a column of more than two values. It is not possible into a level of a category, or
+        to a set that no row has.
+        """
+        return all(self._has_edge(v) for v in found.violations)
+
+    def _has_edge(self, violation: Violation) -> bool:
+        columns = self.conditioning.searched(self.data)[1]
+        single = [limits.column for limits in violation.ranges if isinstance(limits, ColumnRange)]
+        many = any(len(np.unique(columns[~np.isnan(columns[:, j]), j])) > 2 for j in single)
+        return not violation.known and (many or len(single) < len(violation.ranges))
 
     def refusal(self, adjust: Bools) -> str:
         """Reason why there is neither an estimate nor bounds if given groups have gaps; "" if there is none.
