@@ -196,5 +196,5 @@ def _shares(summary: pd.DataFrame, by: list[str], columns: list[str], least: boo
     mean = grouped[columns].mean()
     shown = mean[mean["alarm"] > 0] if least else mean
     named = {"grossly_false": "far off"}
-    texts = shown.map(lambda share: f"{100 * share:.2g} %").rename(columns=named)
+    texts = shown.map(lambda share: f"{100 * share:.3g} %").rename(columns=named)
     return texts.join(counts).reset_index()

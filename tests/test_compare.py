@@ -143,7 +143,9 @@ def test_policies_without_an_answer_are_left_out():
             missingness=afape.MCAR(),
             estimators=["ipw-semi", "dm-semi"],
         )
-    assert found.ranking("ipw-semi")["policy"].tolist() == ["none", "b"]
+    ranking = found.ranking("ipw-semi")
+    assert ranking["policy"].tolist() == ["none", "b", "all"]  # the bounds of "all" lie above both estimates
+    assert ranking["verdict"].tolist()[2] == "not the cheapest"
     assert "3 policies on 240 rows" in repr(found)
 
 

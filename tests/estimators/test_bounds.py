@@ -4,6 +4,7 @@ import json
 from dataclasses import dataclass, replace
 
 import numpy as np
+import pandas as pd
 import pytest
 from by_hand import fitted_by
 from numpy.testing import assert_allclose
@@ -347,3 +348,75 @@ def test_bounds_contain_the_truth():
         hits += all(inside)
     assert hits >= 47
     assert n_bounds == 150
+
+
+# --- the estimate that holds if models may be extrapolated -----------------------------------------------------------
+
+
+def edge_world(n=1500, level=False):
+    """b is recorded by a slope in a, and never below an edge, or never in a ward."""
+    rng = np.random.default_rng(0)
+    a, b, ward = rng.normal(size=n), rng.normal(size=n), rng.integers(3, size=n)
+    has = (rng.random(n) < 1 / (1 + np.exp(-0.5 - a))) & ((ward > 0) if level else (a > -0.5))
+    frame = pd.DataFrame({"a": a, "ward": [f"w{w}" for w in ward], "b": np.where(has, b, np.nan)})
+    frame["y"] = (a + b + rng.normal(size=n) > 0).astype(int)
+    groups = {"base": ["a", "ward"], "b": ["b"]}
+    return afape.Retrospective(frame, afape.Problem(groups, {"b": 1.0}, "y", 5.0))
+
+
+class Sums:
+    def predict(self, values, acquired):
+        return (np.nansum(values[:, [0, -1]], axis=1) > 0).astype(int)
+
+
+@pytest.mark.filterwarnings("ignore::afape.warnings.AfapeWarning")
+def test_the_extrapolated_estimate_is_that_without_unsupported_regions():
+    names = ["ipw-miss", "ipw-semi", "dm-semi", "drl-semi", "eff-semi"]
+    options = {"missingness": afape.MAR(given=["base"]), "estimators": names}
+    options["bootstrap"] = afape.Bootstrap(n_replicates=4)
+    bounded = afape.evaluate(edge_world(), afape.AcquireAll(), Sums(), **options)
+    plain = afape.evaluate(
+        edge_world(), afape.AcquireAll(), Sums(), **options, thresholds=afape.SupportThresholds(share=1.0)
+    )
+    for prices in ({}, {"costs": {"b": 3.0}}):
+        found, expected = bounded.reprice(**prices), plain.reprice(**prices)
+        for name in names:
+            for target in ("acquisition", "misclassification", "total"):
+                further, reference = found[name][target].extrapolated, expected[name][target]
+                assert_allclose(further.value, reference.value, rtol=1e-9)
+                assert_allclose(further.std_error, reference.std_error, rtol=1e-9)
+    table = bounded.table.set_index(["estimator", "target"])
+    line = table.loc["drl-semi", "total"]
+    assert_allclose(line["extrapolated"], plain["drl-semi"]["total"].value, rtol=1e-9)
+    assert line["extrapolated_lower"] < line["extrapolated"] < line["extrapolated_upper"]
+    assert "extrapolated" in repr(bounded["drl-semi"]["total"])
+
+
+@pytest.mark.filterwarnings("ignore::afape.warnings.AfapeWarning")
+def test_nothing_is_extrapolated_into_a_level_of_a_category():
+    result = afape.evaluate(
+        edge_world(level=True), afape.AcquireAll(), Sums(), missingness=afape.MAR(["base"]), estimators=["ipw-semi"]
+    )
+    assert isinstance(result["ipw-semi"]["total"], afape.Bounds)
+    assert result["ipw-semi"]["total"].extrapolated is None
+    assert result.table["extrapolated"].isna().all()
+
+
+@pytest.mark.filterwarnings("ignore::afape.warnings.AfapeWarning")
+def test_bounds_outside_the_other_estimates_are_ranked():
+    policies = {"none": afape.AcquireNone(), "all": afape.AcquireAll()}
+    for price, ranked in ((20.0, True), (0.5, False)):
+        data = edge_world()
+        found = afape.compare(data, policies, Sums(), missingness=afape.MAR(["base"]), estimators=["ipw-semi"]).reprice(
+            {"b": price}
+        )
+        table = found.ranking()
+        assert table["policy"].tolist() == (["none", "all"] if ranked else ["none"])
+        assert table["rank_lower"].tolist() == ([1, 2] if ranked else [1])
+        assert table["verdict"].tolist() == (["cheapest", "not the cheapest"] if ranked else ["alone"])
+        if ranked:
+            total = found["all"]["ipw-semi"]["total"]
+            assert_allclose(
+                table.loc[1, ["bound_lower", "bound_upper"]].tolist(), [total.bound_lower, total.bound_upper]
+            )
+            assert table["best"].tolist() == [1.0, 0.0]

@@ -31,6 +31,17 @@ def test_studies_write_data_and_a_page(tmp_path, name):
         assert figure.name in page
 
 
+def test_the_study_of_support_counts_alarms_and_holes(tmp_path):
+    result = CliRunner().invoke(app, ["support", "--draws", "1", "--rows", "1500", "--out", str(tmp_path)])
+    assert result.exit_code == 0, result.output
+    summary = pd.read_csv(tmp_path / "summary.csv")
+    assert set(summary["draws"]) == {1}
+    smooth, holes = summary[summary["kind"] == "smooth"], summary[summary["kind"] == "hole"]
+    assert smooth["false"].mean() == 0
+    assert holes["named"].mean() > 0.7
+    assert "python -m studies support --draws 1 --rows 1500" in (tmp_path / "README.md").read_text()
+
+
 def test_a_file_is_no_folder_of_results(tmp_path):
     (tmp_path / "file").write_text("")
     result = CliRunner().invoke(app, ["coverage", "--out", str(tmp_path / "file")])

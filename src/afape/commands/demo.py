@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from . import options
-from .screen import Screen, check_writable
+from .screen import Screen, check_writable, extrapolated_cell
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -11,7 +11,7 @@ import typer
 
 from . import options
 from .policies import HELP as POLICY_HELP
-from .screen import Screen, Tell, check_writable
+from .screen import Screen, Tell, check_writable, extrapolated_cell
 
 if TYPE_CHECKING:
     from ..data.retrospective import Retrospective
@@ -256,11 +256,6 @@ def _costs(name: str, comparison: Comparison) -> Any:
             style="dim" if estimator in biased else None,
         )
     return shown
-
-
-def extrapolated_cell(line: dict[Any, Any]) -> str:
-    """Return the estimate that holds if the models may be extrapolated, or nothing, as text."""
-    return "" if line["extrapolated"] != line["extrapolated"] else f"{line['extrapolated']:.4g}"
 
 
 def _value(line: dict[Any, Any]) -> str:

@@ -24,7 +24,7 @@ from rich.progress import (
     TimeRemainingColumn,
 )
 
-__all__ = ["BAD_INPUT", "DOUBTFUL", "INTERRUPTED", "Screen", "UserError", "check_writable"]
+__all__ = ["BAD_INPUT", "DOUBTFUL", "INTERRUPTED", "Screen", "UserError", "check_writable", "extrapolated_cell"]
 
 DOUBTFUL, BAD_INPUT, INTERRUPTED = 1, 2, 130
 
@@ -147,3 +147,8 @@ def check_writable(path: Path | None, ending: str | None = None, option: str = "
                 pass
     except OSError as error:
         raise UserError(f"{option} {str(path)!r} cannot be written: {error.strerror}.") from error
+
+
+def extrapolated_cell(line: dict[Any, Any]) -> str:
+    """Return the estimate that holds if the models may be extrapolated, or nothing, as text."""
+    return "" if line["extrapolated"] != line["extrapolated"] else f"{line['extrapolated']:.4g}"

@@ -53,7 +53,9 @@ def ranked_policies(
             "rank_upper": [len(names) - cheaper[n] for n in names],
         }
     )
-    table["verdict"] = [_verdict(line, len(names), doubtful) for line in table.to_dict("records")]
+    table["verdict"] = [
+        _verdict(line, len(names), line["policy"] in few, doubtful) for line in table.to_dict("records")
+    ]
     order = table["estimate"]
     if ends:
         further = {n: e.extrapolated.value for n, e in ends.items() if e.extrapolated is not None}
@@ -105,11 +107,11 @@ def _best(points: Mapping[str, Estimate], few: Set[str], undercut: list[str], ra
     return dict(zip(points, shares.tolist(), strict=True)) | dict.fromkeys(ranked, 0.0)
 
 
-def _verdict(line: dict[Any, Any], n_policies: int, doubtful: bool) -> str:
+def _verdict(line: dict[Any, Any], n_policies: int, few: bool, doubtful: bool) -> str:
     """Describe rank and probability in words; nothing is the cheapest if there are grave doubts."""
     if n_policies == 1:
         return "alone"
-    if np.isnan(line["best"]):
+    if few:
         return "too few rows"
     if line["rank_upper"] == 1:
         return "lowest estimate, in doubt" if doubtful else "cheapest"

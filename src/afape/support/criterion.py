@@ -14,7 +14,7 @@ __all__ = ["Criterion", "rows_needed"]
 
 _CONTRADICTED = 4e-3  # level at which the rows of one given region contradict a healthy probability
 _COMPATIBLE = 1e-3  # level at which they contradict a probability below the threshold
-_CERTAIN = 5.0  # a region is certainly unsupported if it contradicts this multiple of the threshold
+_CERTAIN = 4.0  # a region is certainly unsupported if it contradicts this multiple of the threshold
 _SEARCHED = 0.05  # level of the comparison with neighbouring rows, corrected for the number of regions searched
 
 
@@ -68,7 +68,7 @@ class Criterion:
         return bool(bdtr(k, n, healthy) * n_tries <= _SEARCHED) and self.in_clusters(inside, recorded, healthy, n_tries)
 
     def surely_unsupported(self, inside: Bools, recorded: Bools, n_tries: float) -> bool:
-        """True if a region with these rows contradicts five times the threshold, as one of ``n_tries`` regions."""
+        """True if a region with these rows contradicts four times the threshold, as one of ``n_tries`` regions."""
         n, k = int(inside.sum()), int((inside & recorded).sum())
         if self.units is not None:
             n, k = len(np.unique(self.units[inside])), len(np.unique(self.units[inside & recorded]))

@@ -113,7 +113,7 @@ def _best_region(search: RegionSearch, scan: Scan) -> _Best:
         slant = slanted_interval(scan, search.columns, 0.0 if best is None else _WORTH * best.score)
         if slant is not None and slant.scan.suspicious({0: slant.interval}):
             suspected = True
-            if judge(slant.scan, {0: slant.interval}, slant.n_tries) is Verdict.UNSUPPORTED:
+            if judge(slant.scan, {0: slant.interval}, slant.n_tries, _used_first(scan, slant)) is Verdict.UNSUPPORTED:
                 return _Best(_slanted_region(search, slant), suspicious=True)
     if best is not None:
         return _Best(_box_region(search, scan, best.box), suspicious=True)
@@ -133,7 +133,8 @@ def _judged(scan: Scan, suspects: list[ScoredBox]) -> tuple[ScoredBox | None, Sc
         if 2 * (inside & known).sum() > inside.sum():
             continue
         n_tries = float(np.prod([scan.axes[j].n_tries for j in columns])) * choices(len(scan.axes), len(columns))
-        verdict = judge(scan, suspect.box, n_tries)
+        others = [axis for j, axis in enumerate(scan.axes) if j not in columns]
+        verdict = judge(scan, suspect.box, n_tries, others)
         if verdict is Verdict.UNSUPPORTED:
             return suspect, None
         if verdict is Verdict.UNDECIDED:
@@ -141,6 +142,12 @@ def _judged(scan: Scan, suspects: list[ScoredBox]) -> tuple[ScoredBox | None, Sc
         if verdict is not Verdict.LIKE_NEIGHBOURS:
             judged[columns] = known | inside
     return None, doubtful
+
+
+def _used_first(scan: Scan, slant: SlantedInterval) -> list[Axis]:
+    """The columns of the scan, those of the score first."""
+    order = np.argsort(slant.weights == 0, kind="stable")
+    return [scan.axes[j] for j in order]
 
 
 def _box_region(search: RegionSearch, scan: Scan, box: Box) -> UnsupportedRegion:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from itertools import combinations
 
 import numpy as np
@@ -17,12 +18,18 @@ _LEVEL = 1e-5  # level of the test, corrected for the number of regions searched
 _BINS = {1: 64, 2: 10}  # bins below, in and above the interval of each axis; fewer with more axes
 _FEWEST_BINS = 5
 _FEW_LEVELS = 3  # an axis with at most this many values enters linearly
+_MOST_ROWS, _MOST_OTHERS = 20_000, 8  # rows outside the box, and other columns, in the regression by rows
 _RIDGE, _STEPS, _TOLERANCE = 1e-6, 50, 1e-7
 
 
-def contradicts_smoothness(scan: Scan, box: Box, n_tries: float) -> bool:
-    """True if no smooth probability explains how few rows in the box are recorded; ``n_tries`` boxes were searched."""
-    return likelihood_ratio(scan, box) >= least_ratio(n_tries)
+def contradicts_smoothness(scan: Scan, box: Box, n_tries: float, others: Sequence[Axis]) -> bool:
+    """True if no smooth probability explains how few rows in the box are recorded; ``n_tries`` boxes were searched.
+
+    A probability that depends on the columns of the box alone is tested first, because that is fast; then one that depends
+    on ``others`` as well.
+    """
+    least = least_ratio(n_tries)
+    return likelihood_ratio(scan, box) >= least and _ratio_with_others(scan, box, others) >= least
 
 
 def least_ratio(n_tries: float) -> float:
@@ -40,10 +47,9 @@ def likelihood_ratio(scan: Scan, box: Box) -> float:
     Rows are counted in bins, which the sides of the box divide. If rows have clusters, the ratio is multiplied by the
     clusters per row in the box.
     """
-    inside = scan.inside(box)
+    inside, among = scan.inside(box), scan.among
     features, cell = _features(scan, box), _cells(scan, box)
     n_cells = int(cell.max()) + 1
-    among = scan.among
     n = np.bincount(cell[among], minlength=n_cells)
     used = n > 0
     k = np.bincount(cell[among & scan.recorded], minlength=n_cells)[used]
@@ -51,32 +57,64 @@ def likelihood_ratio(scan: Scan, box: Box) -> float:
     n = n[used]
     sums = [np.bincount(cell[among], weights=column[among], minlength=n_cells)[used] for column in features.T]
     mean = np.column_stack([np.ones(len(n)), *(s / n for s in sums)])
+    return _ratio(mean, n, k, within) * _independent_share(scan, inside)
+
+
+def _ratio_with_others(scan: Scan, box: Box, others: Sequence[Axis]) -> float:
+    """The likelihood ratio if the smooth probability depends on the first of the other columns too, row by row."""
+    inside = scan.inside(box)
+    outside = np.flatnonzero(scan.among & ~inside)
+    outside = outside[np.linspace(0, len(outside) - 1, min(len(outside), _MOST_ROWS)).astype(np.intp)]
+    rows = np.concatenate([np.flatnonzero(inside), outside])
+    columns = [np.ones((len(rows), 1)), _features(scan, box)[rows]]
+    for axis in [axis for axis in others if _n_levels(axis) > 2][:_MOST_OTHERS]:
+        z, bent = _standard(axis, scan.among)
+        columns.append(np.column_stack([bent, z, bent**2])[rows])
+    have = scan.recorded[rows].astype(np.intp)
+    ratio = _ratio(np.column_stack(columns), np.ones_like(have), have, inside[rows])
+    return ratio * _independent_share(scan, inside)
+
+
+def _ratio(features: Floats, n: Ints, k: Ints, within: Bools) -> float:
+    """Compare one logistic regression for all cells with one for the cells outside and a probability inside."""
     hits, size = float(k[within].sum()), float(n[within].sum())
-    apart = _loglikelihood(mean[~within], n[~within], k[~within]) + _entropy(hits, size)
-    ratio = max(2.0 * (apart - _loglikelihood(mean, n, k)), 0.0)
+    apart = _loglikelihood(features[~within], n[~within], k[~within]) + _entropy(hits, size)
+    return max(2.0 * (apart - _loglikelihood(features, n, k)), 0.0)
+
+
+def _independent_share(scan: Scan, inside: Bools) -> float:
+    """Clusters per row in the box; 1 without clusters."""
     units = scan.criterion.units
-    return ratio if units is None else ratio * len(np.unique(units[inside])) / max(int(inside.sum()), 1)
+    return 1.0 if units is None else len(np.unique(units[inside])) / max(int(inside.sum()), 1)
 
 
 def _features(scan: Scan, box: Box) -> Floats:
     """Columns (n, q) of the smooth probability, without the constant; rows that are not searched have zeros."""
     lines, curves = [], []
     for j in box:
-        x = scan.axes[j].values
-        levels = scan.axes[j].n_tries  # m (m + 1) / 2 for m values, unless there are many
-        low, centre, high = np.quantile(x[scan.among], [0.25, 0.5, 0.75])
-        spread = high - low if high > low else float(np.ptp(x[scan.among])) or 1.0
-        z = np.where(scan.among, (x - centre) / spread, 0.0)
-        if levels > 3:  # more than two values
-            bent = np.arcsinh(z)
+        z, bent = _standard(scan.axes[j], scan.among)
+        if _n_levels(scan.axes[j]) > 2:
             lines.append(bent)
-            curves += [] if levels <= _FEW_LEVELS * (_FEW_LEVELS + 1) / 2 else [z, bent**2]
+            curves += [z, bent**2] if _n_levels(scan.axes[j]) > _FEW_LEVELS else []
         elif len(box) > 1:
             lines.append(z)
-    products = [a * b for a, b in combinations(lines, 2)]
-    several = any(scan.axes[j].n_tries > 3 for j in box)
-    columns = [*lines, *curves, *(products if several else [])]
+    several = any(_n_levels(scan.axes[j]) > 2 for j in box)
+    columns = [*lines, *curves, *(a * b for a, b in combinations(lines, 2) if several)]
     return np.column_stack(columns) if columns else np.zeros((len(scan.among), 0))
+
+
+def _standard(axis: Axis, among: Bools) -> tuple[Floats, Floats]:
+    """The column z by median and interquartile range, and asinh(z), (n,) each."""
+    x = axis.values[among]
+    low, centre, high = np.quantile(x, [0.25, 0.5, 0.75])
+    spread = high - low if high > low else float(np.ptp(x)) or 1.0
+    z = np.where(among, (axis.values - centre) / spread, 0.0)
+    return z, np.arcsinh(z)
+
+
+def _n_levels(axis: Axis) -> float:
+    """Number of values of a column, up to a limit: its tries are m (m + 1) / 2 for m values."""
+    return float((np.sqrt(8 * axis.n_tries + 1) - 1) / 2)
 
 
 def _cells(scan: Scan, box: Box) -> Ints:

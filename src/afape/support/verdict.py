@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from enum import Enum
 from itertools import product
 
@@ -9,6 +10,7 @@ import numpy as np
 
 from .._arrays import Bools
 from .boxes import Box, Scan
+from .intervals import Axis
 from .smoothness import contradicts_smoothness
 
 __all__ = ["Verdict", "judge"]
@@ -23,18 +25,20 @@ class Verdict(Enum):
     UNSUPPORTED = "the set is not recorded there"
 
 
-def judge(scan: Scan, box: Box, n_tries: float) -> Verdict:
+def judge(scan: Scan, box: Box, n_tries: float, others: Sequence[Axis]) -> Verdict:
     """Judge a box whose rows contradict a healthy probability; ``n_tries`` boxes were searched.
+
+    ``others`` are columns that a smooth probability may depend on, apart from those of the box.
 
     The box is unsupported if it has fewer recorded rows than its neighbours and if one of two things is true. Either no
     smooth probability explains its counts. Or the rows in it and beyond it, in the direction in which recording falls,
-    contradict five times the threshold: a smooth probability that falls can only be smaller there. Both tests allow for
+    contradict four times the threshold: a smooth probability that falls can only be smaller there. Both tests allow for
     the number of boxes searched, whatever the number of rows.
     """
     if not scan.stands_out(box, n_tries):
         return Verdict.LIKE_NEIGHBOURS
     criterion = scan.criterion
-    if criterion.floor == 0 or contradicts_smoothness(scan, box, n_tries):
+    if criterion.floor == 0 or contradicts_smoothness(scan, box, n_tries, others):
         return Verdict.UNSUPPORTED
     pooled = with_beyond(scan, box)
     if not criterion.suspicious(*scan.count(pooled)):
