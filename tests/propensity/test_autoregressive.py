@@ -47,7 +47,12 @@ def test_probabilities_of_sets_add_up():
     data = additive(300, 1)
     fold = assign_folds(len(data), 3, None, np.random.default_rng(0))
     joint = AutoregressivePropensity(data, given(data, 0), fold, LINEAR)
-    p = {s: ask(joint, data, (0, *s)) for s in product([0, 1], repeat=3)}
+    rows, index = np.arange(len(data)), np.zeros(len(data), dtype=np.intp)
+
+    def chance(s):  # before the correction of the weight
+        return summed_probability(joint.models, joint.fold, rows, np.array([s], dtype=bool), index)
+
+    p = {s: chance(s) for s in product([0, 1], repeat=3)}
     assert_allclose(p[0, 0, 0], 1.0, rtol=1e-12)  # every pattern contains the empty set
     for s in p:  # more groups are never more likely
         for more in (np.maximum(s, one) for one in np.eye(3, dtype=int)):

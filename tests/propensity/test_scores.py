@@ -27,6 +27,12 @@ from afape.run.plan import assign_folds
 WORLD = World(31, n_groups=5, n_levels=3, n_free=1, given=(0,))
 
 
+@pytest.fixture(autouse=True)
+def uncorrected(monkeypatch):
+    """Scores are derivatives of the probability before the second-order correction of the weight."""
+    monkeypatch.setattr(AutoregressivePropensity, "corrected", False)
+
+
 def folds(data, n_folds):
     return assign_folds(len(data), n_folds, None, np.random.default_rng(0))
 

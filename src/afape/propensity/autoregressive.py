@@ -21,9 +21,10 @@ from .probabilities import PatternLines, Probabilities
 from .scores import PatternScores
 from .unsupported import SupportMap
 
-__all__ = ["MAX_SUMMED", "AutoregressivePropensity"]
+__all__ = ["MAX_CORRECTED", "MAX_SUMMED", "AutoregressivePropensity"]
 
 MAX_SUMMED = 14  # groups with gaps up to which all 2^14 patterns are summed; patterns are drawn for more groups
+MAX_CORRECTED = 10  # groups with gaps up to which the second-order correction is computed; it takes long for more
 _MAX_KEPT = 2**23  # probabilities that are kept
 
 
@@ -53,6 +54,9 @@ class AutoregressivePropensity:
     sum over all patterns. The mean over draws has no useful derivative, because a drawn
     indicator is 0 or 1 and does not change smoothly.
 
+    With at most ten groups, cross-fitted probabilities are shifted so that the weight is unbiased to second order
+    (`summed_probability`).
+
     Sums over patterns take long, and several estimators need those of the same states: the results of `probabilities` are
     kept, up to 2^23 numbers.
 
@@ -79,7 +83,7 @@ class AutoregressivePropensity:
         self.min_propensity = spec.min_propensity
         self.order = canonical_order(data)
         self.forms = forms or Forms(given.matrix(data), data.recorded, None, data.cluster, spec.form)
-        crossfit = Crossfit(fold, row_weight)
+        crossfit = Crossfit(fold, row_weight, data.cluster)
         self.n_folds = crossfit.n_folds
         self.models: list[PatternModel] = []
         recorded, start = data.recorded[:, self.order], 0
@@ -102,6 +106,16 @@ class AutoregressivePropensity:
         return found
 
     @property
+    def corrected(self) -> bool:
+        """True if weights are unbiased to second order: in cross-fitted models of at most ten groups."""
+        return self.n_folds > 1 and len(self.order) <= MAX_CORRECTED
+
+    @property
+    def too_many(self) -> bool:
+        """True if there are too many groups for the correction."""
+        return self.n_folds > 1 and len(self.order) > MAX_CORRECTED
+
+    @property
     def drawn(self) -> bool:
         """True if patterns are drawn, because there are too many to sum over."""
         return len(self.order) > MAX_SUMMED
@@ -110,7 +124,7 @@ class AutoregressivePropensity:
         """P(R >= sets[index] | given) in these rows (m,), before clipping."""
         sets = sets[:, self.order]
         if not self.drawn:
-            return summed_probability(self.models, self.fold, rows, sets, index)
+            return summed_probability(self.models, self.fold, rows, sets, index, self.corrected)
         required = sets[index]
         first, place = _distinct(rows, required)  # every pair of row and set once
         return drawn_probability(self.models, self.fold, rows[first], required[first])[place]

@@ -15,7 +15,7 @@ from ..missingness.assumptions import MAR, MCAR, MNAR, Conditioning
 from ..missingness.factors import OddsBlock
 from ..missingness.known_propensity import KnownPropensity
 from ..warnings import FarValuesWarning, PropensityFitWarning, warn
-from .autoregressive import AutoregressivePropensity
+from .autoregressive import MAX_CORRECTED, AutoregressivePropensity
 from .chain import ChainPropensity, canonical_order
 from .factor import NotLearnableError
 from .known import BoundKnownPropensity
@@ -143,6 +143,11 @@ class Propensities:
         ]
         if any(isinstance(p, AutoregressivePropensity) and p.drawn for p in self.of_sets.values()):
             notes.append("With this many groups, probabilities of sets are means over 64 sampled patterns.")
+        if any(isinstance(p, AutoregressivePropensity) and p.too_many for p in self.of_sets.values()):
+            notes.append(
+                f"With more than {MAX_CORRECTED} groups that are not always recorded, and so many sets, weights have no "
+                "second-order correction: with few rows they are too large on average."
+            )
         return tuple(notes)
 
     @property

@@ -79,7 +79,7 @@ class ChainPropensity:
         self.usable = given.usable(data)
         self.forms = forms or Forms(given.matrix(data), data.recorded, self.usable, data.cluster, spec.form)
         self.order = [g for g in canonical_order(data) if not given.gaps[g]]
-        self.crossfit = Crossfit(fold, row_weight)
+        self.crossfit = Crossfit(fold, row_weight, data.cluster)
         self.n_folds = self.crossfit.n_folds
         self.factors: dict[tuple[tuple[int, ...], int], Factor] = {}
         self._near = {} if near is None else near.factors

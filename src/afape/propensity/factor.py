@@ -12,7 +12,16 @@ from scipy.special import logit
 from .._arrays import Bools, Floats, Ints
 from .._models import fit_weighted
 from .forms import CERTAIN, Inputs, recorded_probability
-from .logistic import EXACT, ROUGH, LogisticFit, fit_logistic, log_odds_variance, rows_of, sigmoid
+from .logistic import (
+    EXACT,
+    ROUGH,
+    LogisticFit,
+    clustered_covariance,
+    fit_logistic,
+    log_odds_variance,
+    rows_of,
+    sigmoid,
+)
 
 if TYPE_CHECKING:
     from .adjustment import FitWeights
@@ -28,11 +37,13 @@ class NotLearnableError(ValueError):
 class Crossfit:
     """Folds and row weights of cross-fitted models: one model per fold, fitted on the rows outside of it.
 
-    With one fold, the model is fitted on all rows. ``row_weight`` (n,) are the weights of a bootstrap replicate.
+    With one fold, the model is fitted on all rows. ``row_weight`` (n,) are the weights of a bootstrap replicate, ``cluster``
+    (n,) the clusters of rows that belong together.
     """
 
     fold: Ints
     row_weight: Floats | None = None
+    cluster: Ints | None = None
 
     @cached_property
     def n_folds(self) -> int:
@@ -43,6 +54,19 @@ class Crossfit:
         """Rows that the model of fold k may be fitted on, (n,)."""
         rows = np.full(len(self.fold), True) if self.n_folds == 1 else self.fold != k
         return rows if self.row_weight is None else rows & (self.row_weight > 0)
+
+    def covariance(
+        self, fit: LogisticFit, design: Floats, response: Bools, rows: Ints, weight: Floats | None = None
+    ) -> Floats:
+        """Covariance of the coefficients of a fit on these rows: the inverse information, or a sandwich over clusters.
+
+        ``weight`` (m,) are the weights of the fit; default: those of the bootstrap replicate.
+        """
+        if self.cluster is None:
+            return fit.inverse_information
+        if weight is None and self.row_weight is not None:
+            weight = self.row_weight[rows]
+        return clustered_covariance(fit, design, response, weight, self.cluster[rows])
 
 
 class Factor:
@@ -166,9 +190,9 @@ class Factor:
         has factors :math:`1 + e^{-\eta}`. Outside the rows of its fit, the fitted log-odds vary around the true ones with
         variance v and, by Firth's correction, no bias to that order, so that :math:`E[e^{-\hat\eta}] = e^{-\eta + v/2}`:
         without a shift, weights are too large on average. Adding v/2 corrects this; a cell of N rows, k of them recorded,
-        then gets about (N + 1) / (k + 1), which is finite also for k = 0. The errors of the factors of a chain are
-        uncorrelated, so the product needs no other correction. A model that is used on its own rows is not shifted: its
-        errors are correlated with these rows, and most of the bias cancels.
+        then gets about (N + 1) / (k + 1), which is finite also for k = 0. If rows have clusters, v is a sandwich over
+        clusters. The errors of the factors of a chain are uncorrelated, so the product needs no other correction. A model
+        that is used on its own rows is not shifted: its errors are correlated with these rows, and most of the bias cancels.
         """
         out = np.full(len(self.response), np.nan)
         for k, (fit, model) in enumerate(zip(self.fits, self.models, strict=True)):
@@ -178,14 +202,18 @@ class Factor:
             elif fit is not None:
                 z = rows_of(self.design, mine)
                 eta = z @ fit.coefficients
-                out[mine] = sigmoid(
-                    eta + log_odds_variance(fit.inverse_information, z) / 2 if self.crossfit.n_folds > 1 else eta
-                )
+                shifted = self.crossfit.n_folds > 1
+                out[mine] = sigmoid(eta + log_odds_variance(self._covariance(k, fit), z) / 2 if shifted else eta)
             else:
                 rows = np.flatnonzero(mine & ~np.isnan(self.inputs.columns).any(axis=1))
                 if len(rows):
                     out[rows] = recorded_probability(model, self.inputs.columns[rows])
         return out
+
+    def _covariance(self, k: int, fit: LogisticFit) -> Floats:
+        rows = np.flatnonzero(self.training(k))
+        design = rows_of(self.design, rows)
+        return self.crossfit.covariance(fit, design, self.response[rows], rows, self._weights(k, rows))
 
     def moves(self, rows: Ints) -> Bools:
         """True for rows whose probability comes from a model, not from rows of one class only."""

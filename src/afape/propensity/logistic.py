@@ -18,6 +18,7 @@ __all__ = [
     "EXACT",
     "ROUGH",
     "LogisticFit",
+    "clustered_covariance",
     "fit_logistic",
     "flexible_design",
     "limit_far_values",
@@ -247,6 +248,23 @@ def log_odds_variance(inverse_information: Floats, design: Floats) -> Floats:
     ``inverse_information`` is A^-1, (p, p).
     """
     return np.asarray(np.einsum("ij,ij->j", inverse_information @ design.T, design.T))
+
+
+def clustered_covariance(
+    fit: LogisticFit, design: Floats, response: Bools, weight: Floats | None, cluster: Ints
+) -> Floats:
+    r"""Covariance (p, p) of the coefficients of a fit on these rows, if rows of a cluster may be recorded together.
+
+    .. math:: A^{-1} \, \frac{m}{m - 1} \sum_{c=1}^m s_c s_c' \, A^{-1}
+
+    with s_c the sum of the scores of cluster c, of m clusters.
+    """
+    residual = response - sigmoid(design @ fit.coefficients)
+    scores = design * (residual if weight is None else weight * residual)[:, None]
+    sums = np.column_stack([cluster_sums(s, cluster) for s in scores.T])
+    m = len(sums)
+    meat = sums.T @ sums * (m / max(m - 1, 1))
+    return np.asarray(fit.inverse_information @ meat @ fit.inverse_information)
 
 
 def _independent_columns(design: Floats, weight: Floats) -> Ints:

@@ -9,11 +9,20 @@ import numpy as np
 
 from .._arrays import Bools, Floats, Ints
 from .factor import Crossfit
-from .logistic import EXACT, ROUGH, LogisticFit, fit_logistic, rows_of, sigmoid
+from .logistic import (
+    EXACT,
+    ROUGH,
+    LogisticFit,
+    fit_logistic,
+    log_odds_variance,
+    rows_of,
+    sigmoid,
+)
 
 __all__ = ["CELLS", "Gradient", "PatternModel", "summed_moments", "summed_probability"]
 
 CELLS = 2**21  # numbers held at a time
+_ROUNDING = 1e-10  # a probability of being missing below this is 0 up to rounding
 
 
 class PatternModel:
@@ -51,6 +60,7 @@ class PatternModel:
         self.crossfit, self.never = crossfit, never
         self.place = slice(start, start + given.shape[1] + self.earlier.shape[1])
         self.fits: list[LogisticFit | None] = []  # None if the rows of a fit have one class
+        self._variances: dict[int, Floats] = {}
         self.coefficients: list[Floats] = []  # (p + j,) per fold; an infinite intercept if they have one class
         design = self.design
         for k in range(crossfit.n_folds):
@@ -64,9 +74,9 @@ class PatternModel:
             coefficients = np.zeros(design.shape[1])
             coefficients[0] = np.inf if y.all() else -np.inf
             return LogisticFit(coefficients, np.zeros((len(coefficients),) * 2), True)
-        if weight is None:
-            return fit_logistic(rows_of(design, rows), y, ridge=ridge, tolerance=EXACT)
-        return fit_logistic(rows_of(design, rows), y, weight[rows], ridge=ridge, tolerance=ROUGH)
+        weight, tolerance = (None, EXACT) if weight is None else (weight[rows], ROUGH)
+        firth = self.crossfit.n_folds > 1  # as in a chain
+        return fit_logistic(rows_of(design, rows), y, weight, firth=firth, ridge=ridge, tolerance=tolerance)
 
     @property
     def design(self) -> Floats:
@@ -79,6 +89,19 @@ class PatternModel:
         for needed, where in self.never:
             rows &= ~(where & np.logical_and.reduce(self.earlier | ~needed, axis=1))
         return rows
+
+    def variance(self, k: int) -> Floats:
+        """Covariance of the coefficients of fold k, (p + j, p + j), with clusters if rows have them; 0 if nothing was learned."""
+        if k not in self._variances:
+            fit = self.fits[k]
+            if fit is None:
+                self._variances[k] = np.zeros((len(self.coefficients[k]),) * 2)
+            else:
+                rows = np.flatnonzero(self.training(k))
+                self._variances[k] = self.crossfit.covariance(
+                    fit, rows_of(self.design, rows), self.response[rows], rows
+                )
+        return self._variances[k]
 
     def fitted(self, k: int) -> Floats:
         """Probability in every row by the model of fold k, (n,)."""
@@ -139,47 +162,109 @@ class _PatternLaw(NamedTuple):
         return joint
 
 
-def summed_probability(models: Sequence[PatternModel], fold: Ints, rows: Ints, sets: Bools, index: Ints) -> Floats:
-    """P(R >= sets[index]) in these rows (m,) for sets (u, q), each by the models of the row's fold."""
+def summed_probability(
+    models: Sequence[PatternModel], fold: Ints, rows: Ints, sets: Bools, index: Ints, corrected: bool = False
+) -> Floats:
+    r"""P(R >= sets[index]) in these rows (m,) for sets (u, q), each by the models of the row's fold.
+
+    ``corrected``: shifted so that the weight 1 / P is unbiased to second order, as the factors of a chain are. For P as a
+    function of the coefficients, with errors of covariance V, :math:`E[1 / \hat P] \approx e^{s} / P` with
+
+    .. math:: s = \tfrac12 \, tr \, V (\nabla \log P \, \nabla \log P' - \nabla^2 \log P)
+       = \sum_j \Big( m_j' V_j m_j - \tfrac12 E[(r_j - p_j)(1 - 2 p_j) \, z_j' V_j z_j \mid R \ge S] \Big),
+
+    where :math:`m_j = E[(r_j - p_j) z_j \mid R \ge S]`. The models have a block V_j each, because each is fitted given the
+    earlier indicators. The log-odds of P are raised by s / (1 - P); with one group, that is v / 2.
+    """
     q = len(models)
     mask = (sets * (1 << np.arange(q))).sum(axis=1)[index]
     who, place = np.unique(rows, return_inverse=True)
     out = np.empty(len(rows))
-    step = max(CELLS >> q, 1)
+    step = max(CELLS // ((q + 2 if corrected else 1) << q), 1)
     order = np.argsort(place, kind="stable")
     bounds = np.searchsorted(place[order], np.arange(0, len(who) + step, step))
     for b, start in enumerate(range(0, len(who), step)):
-        table = _supersets(models, fold, who[start : start + step])
-        lines = order[bounds[b] : bounds[b + 1]]
-        out[lines] = table[place[lines] - start, mask[lines]]
+        lines, here = order[bounds[b] : bounds[b + 1]], who[start : start + step]
+        of_line = fold[here][place[lines] - start]
+        for k in np.unique(of_line):
+            mine, chunk = lines[of_line == k], here[fold[here] == k]
+            at = np.searchsorted(chunk, who[place[mine]])
+            out[mine] = _chunk_probability(models, int(k), chunk, at, mask[mine], corrected)
     return out
 
 
-def _supersets(models: Sequence[PatternModel], fold: Ints, rows: Ints) -> Floats:
-    """P(R >= S) for all S as bit masks, shape (len(rows), 2^q)."""
-    q = len(models)
-    out = np.empty((len(rows), 1 << q))
-    for k in np.unique(fold[rows]):
-        mine = np.flatnonzero(fold[rows] == k)
-        law = _PatternLaw.of(models, int(k), rows[mine])
-        joint = law.joint(law.conditionals(np.arange(len(mine))), len(mine))
-        for j in range(q):  # sum over supersets, one bit at a time
-            cube = joint.reshape(len(mine), -1, 2, 1 << j)
-            cube[:, :, 0] += cube[:, :, 1]
-        out[mine] = joint
-    return out
+def _chunk_probability(
+    models: Sequence[PatternModel], k: int, rows: Ints, at: Ints, masks: Ints, corrected: bool
+) -> Floats:
+    """P(R >= S) of the sets ``masks`` in rows[at], by the models of fold k."""
+    law = _PatternLaw.of(models, k, rows)
+    given = list(law.conditionals(np.arange(len(rows))))
+    joint = law.joint(given, len(rows))
+    if not corrected:
+        return np.asarray(_over_supersets(joint)[at, masks])
+    shift, curved = np.zeros(len(at)), np.zeros((len(rows), 1))
+    moments = _tables(given, joint)
+    p = _over_supersets(joint.copy())[at, masks]
+    inverse = np.divide(1.0, p, out=np.zeros_like(p), where=p > 0)
+    for j, (model, share, table) in enumerate(zip(models, given, moments, strict=True)):
+        variance = _Variance.of(model, k, rows)
+        first = table[at, masks] * inverse
+        second = table[at[:, None], masks[:, None] | 1 << np.arange(j)] * inverse[:, None]
+        shift += variance.of_moments(at, first, second)
+        bent = (1 - 2 * share) * variance.of_patterns(j)
+        curved = np.concatenate([curved - share * bent, curved + (1 - share) * bent], axis=1)
+    shift -= _over_supersets(joint * curved)[at, masks] * inverse / 2
+    missing = 1 - p
+    learned = (p > 0) & (missing > _ROUNDING)
+    factor = np.exp(-np.divide(shift, missing, out=np.zeros_like(p), where=learned))
+    weight = 1 + np.divide(missing * factor, p, out=np.zeros_like(p), where=learned)
+    return np.asarray(np.where(learned, 1 / weight, p))
 
 
-class _Jobs(NamedTuple):
-    """Jobs of sums over patterns. A job serves one or all sets of a row.
+class _Variance(NamedTuple):
+    """Variance of the log-odds of one model, as a quadratic function of the earlier indicators r."""
 
-    ``common`` is the intersection of these sets, ``union`` their union.
-    """
+    constant: Floats  # (n,)
+    linear: Floats  # (n, j)
+    quadratic: Floats  # (j, j)
 
-    of_pair: Ints  # (m,)
-    row: Ints  # (b,)
-    common: Ints  # (b,) bit masks
-    union: Ints  # (b,)
+    @staticmethod
+    def of(model: PatternModel, k: int, rows: Ints) -> _Variance:
+        x, v = rows_of(model.given, rows), model.variance(k)
+        own, beside = v[: x.shape[1], : x.shape[1]], v[: x.shape[1], x.shape[1] :]
+        return _Variance(log_odds_variance(own, x), x @ beside, v[x.shape[1] :, x.shape[1] :])
+
+    def of_moments(self, at: Ints, first: Floats, second: Floats) -> Floats:
+        """M' V m for m = (first times x, second), (c,)."""
+        cross = np.einsum("cl,cl->c", self.linear[at], second)
+        return np.asarray(
+            first**2 * self.constant[at] + 2 * first * cross + np.einsum("cl,cl->c", second @ self.quadratic, second)
+        )
+
+    def of_patterns(self, j: int) -> Floats:
+        """Z' V z for all earlier patterns, (n, 2^j)."""
+        bits = (np.arange(1 << j)[:, None] >> np.arange(j) & 1).astype(float)
+        alone = np.einsum("rl,rl->r", bits @ self.quadratic, bits)
+        return np.asarray(self.constant[:, None] + 2 * self.linear @ bits.T + alone)
+
+
+def _over_supersets(table: Floats) -> Floats:
+    """Sums over the supersets of every set, (n, 2^q), in place: one group at a time."""
+    n, size = table.shape
+    for j in range(size.bit_length() - 1):
+        cube = table.reshape(n, -1, 2, 1 << j)
+        cube[:, :, 0] += cube[:, :, 1]
+    return table
+
+
+def _tables(given: Sequence[Floats], joint: Floats) -> Iterator[Floats]:
+    r"""For each j in turn, the sums :math:`\sum_{r \ge S} P(r) (r_j - p_j)` for all S as bit masks, (n, 2^q)."""
+    for j, p in enumerate(given):
+        table = joint.copy()
+        cube = table.reshape(len(p), -1, 2, 1 << j)
+        cube[:, :, 0] *= -p[:, None]
+        cube[:, :, 1] *= 1 - p[:, None]
+        yield _over_supersets(table)
 
 
 def summed_moments(models: Sequence[PatternModel], k: int, rows: Ints, sets: Bools) -> Iterator[tuple[Ints, Floats]]:
@@ -187,8 +272,8 @@ def summed_moments(models: Sequence[PatternModel], k: int, rows: Ints, sets: Boo
 
     .. math:: E[r_j - p_j \mid R \ge S], \qquad E[(r_j - p_j) \, r_l \mid R \ge S], \quad p_j = P(r_j = 1 \mid r_{<j}),
 
-    because :math:`\partial P(R = r) / \partial\eta_j = P(R = r) \, (r_j - p_j)` for the log-odds of j. The sets of a row are
-    summed together, one group at a time as for the probabilities, unless one by one is less work.
+    because :math:`\partial P(R = r) / \partial\eta_j = P(R = r) \, (r_j - p_j)` for the log-odds of j. The
+    second, times P(R >= S), is the sum of the first over the patterns that contain S and l.
 
     Parameters
     ----------
@@ -204,91 +289,22 @@ def summed_moments(models: Sequence[PatternModel], k: int, rows: Ints, sets: Boo
     pairs : ndarray of int
         Which pairs.
     moments : ndarray of shape (len(pairs), q, 1 + q)
-        The first at [:, j, 0], the second at [:, j, 1 + l].
+        The first at [:, j, 0], the second at [:, j, 1 + l] for l before j; 0 for other l.
     """
-    who, place = np.unique(rows, return_inverse=True)
-    law, masks = _PatternLaw.of(models, k, who), (sets * (1 << np.arange(len(models)))).sum(axis=1)
     q = len(models)
-    size = np.array([bin(mask).count("1") for mask in range(1 << q)])
-    jobs = _jobs(place, masks, size)
-    shared, inner = size[jobs.common], size[jobs.union] - size[jobs.common]
-    kind = shared * (q + 1) + inner
-    for each in np.unique(kind):
-        mine = np.flatnonzero(kind == each)
-        bits = int(inner[mine[0]])
-        cells = (3 * q << (q - int(shared[mine[0]]))) + (q * (q + 1) << bits) + (4 << q)
-        step = max(CELLS // cells, 1)
-        pairs = np.flatnonzero(kind[jobs.of_pair] == each)
-        bounds = np.searchsorted(jobs.of_pair[pairs], np.append(mine[::step], len(kind)))
-        for b, start in enumerate(range(0, len(mine), step)):
-            now, asked = mine[start : start + step], pairs[bounds[b] : bounds[b + 1]]
-            sums, positions = _sums(law, jobs.row[now], jobs.common[now], jobs.union[now], bits)
-            job = np.searchsorted(now, jobs.of_pair[asked])
-            corner = ((masks[asked][:, None] >> positions[job] & 1) << np.arange(bits)).sum(axis=1)
-            found = sums[job, corner]
-            total = found[:, -1:]
-            share = np.divide(found[:, :-1], total, out=np.zeros_like(found[:, :-1]), where=total > 0)
-            yield asked, share.reshape(len(asked), q, 1 + q)
-
-
-def _jobs(rows: Ints, masks: Ints, size: Ints) -> _Jobs:
-    """All sets of a row in one job, or one job per set, whichever is less work."""
-    q = len(size).bit_length() - 1
-    first = np.flatnonzero(np.append(True, rows[1:] != rows[:-1]))
-    counts = np.diff(np.append(first, len(rows)))
-    common, union = np.bitwise_and.reduceat(masks, first), np.bitwise_or.reduceat(masks, first)
-    bits = size[union] - size[common]
-    together = 2.0 ** (q - size[common]) + 2.0**bits * bits / 2
-    alone = np.add.reduceat(2.0 ** (q - size[masks]), first)
-    joined = np.repeat(together <= alone, counts)
-    begins = ~joined
-    begins[first] = True
-    starts = np.flatnonzero(begins)
-    return _Jobs(
-        np.cumsum(begins) - 1,
-        rows[starts],
-        np.where(joined, np.repeat(common, counts), masks)[starts],
-        np.where(joined, np.repeat(union, counts), masks)[starts],
-    )
-
-
-def _sums(law: _PatternLaw, rows: Ints, common: Ints, union: Ints, bits: int) -> tuple[Floats, Ints]:
-    """Sums over the patterns that contain ``common``, for each subset of the other groups of ``union``, and these groups.
-
-    The sums are (b, 2^bits, q (1 + q) + 1): P(r) (r_j - p_j) times 1 and r_l, and P(r) last.
-    """
-    q, b = law.log_odds.shape[1], len(rows)
-    rest, outside = _members(union & ~common, q, bits), _members(~union, q, None)
-    code = common[:, None, None] + _subsets(rest)[:, :, None] + _subsets(outside)[:, None, :]
-    code = code.reshape(b, -1)
     who, place = np.unique(rows, return_inverse=True)
-    given = list(law.conditionals(who))
-    joint = law.joint(given, len(who))[place[:, None], code]
-    beside = np.ones((1 + q, *code.shape))  # groups first: they are filled one by one
-    residual = np.empty((q, *code.shape))
-    for j, p in enumerate(given):
-        beside[1 + j] = code >> j & 1
-        residual[j] = (beside[1 + j] - p[place[:, None], code & ((1 << j) - 1)]) * joint
-    shape = b << bits, -1
-    left, right = (each.reshape(len(each), *shape).transpose(1, 0, 2) for each in (residual, beside))
-    out = np.empty((b << bits, q * (1 + q) + 1))
-    out[:, :-1] = (left @ right.transpose(0, 2, 1)).reshape(shape)
-    out[:, -1] = joint.reshape(shape).sum(axis=1)
-    for j in range(bits):  # sum over supersets, one group at a time
-        cube = out.reshape(b, -1, 2, out.shape[1] << j)
-        cube[:, :, 0] += cube[:, :, 1]
-    return out.reshape(b, 1 << bits, -1), rest
-
-
-def _members(masks: Ints, q: int, bits: int | None) -> Ints:
-    """Groups of each mask, the same number in all of them, (b, bits)."""
-    has = (masks[:, None] >> np.arange(q) & 1) > 0
-    bits = int(has[0].sum()) if bits is None else bits
-    return np.nonzero(has)[1].reshape(len(masks), bits)
-
-
-def _subsets(groups: Ints) -> Ints:
-    """Masks of all subsets of these groups (b, k), shape (b, 2^k), the first group's bit the lowest."""
-    k = groups.shape[1]
-    chosen = np.arange(1 << k)[:, None] >> np.arange(k) & 1
-    return np.asarray((1 << groups) @ chosen.T)
+    masks, step = (sets * (1 << np.arange(q))).sum(axis=1), max(CELLS // (4 << q), 1)
+    for start in range(0, len(who), step):
+        low, high = np.searchsorted(place, [start, start + step])
+        chunk, at, asked = who[start : start + step], place[low:high] - start, masks[low:high]
+        law = _PatternLaw.of(models, k, chunk)
+        given = list(law.conditionals(np.arange(len(chunk))))
+        joint = law.joint(given, len(chunk))
+        total = _over_supersets(joint.copy())[at, asked]
+        out = np.zeros((len(at), q, 1 + q))
+        for j, table in enumerate(_tables(given, joint)):
+            out[:, j, 0] = table[at, asked]
+            out[:, j, 1 : 1 + j] = table[at[:, None], asked[:, None] | 1 << np.arange(j)]
+        inverse = np.divide(1.0, total, out=np.zeros_like(total), where=total > 0)
+        out *= inverse[:, None, None]
+        yield np.arange(low, high), out
