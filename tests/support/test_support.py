@@ -383,6 +383,15 @@ def small(seed, n, edge, slope=0.5):
     return afape.Retrospective(frame, afape.Problem({"base": ["a", "c"], "b": ["b"]}, {"b": 1.0}, "y", 4.0))
 
 
+def test_the_limit_of_the_search_is_said(half, monkeypatch):
+    for module in ("search", "support"):
+        monkeypatch.setattr(f"afape.support.{module}.MOST_SETS", 2)
+    with pytest.warns(afape.warnings.SupportWarning):
+        support = afape.check_support(half, afape.RandomSubset(0.5), missingness=afape.MAR(given=["age"]))
+    assert support.unsearched == support.to_dict()["unsearched_sets"] == 1
+    assert "only 2 sets were searched for regions without support, 1 were not" in support.words[0]
+
+
 @pytest.mark.parametrize("n", [400, 800])
 def test_too_few_rows_to_tell_are_said(n):
     for seed in range(5):

@@ -19,6 +19,7 @@ _BINS = {1: 64, 2: 10}  # bins below, in and above the interval of each axis; fe
 _FEWEST_BINS = 5
 _FEW_LEVELS = 3  # an axis with at most this many values enters linearly
 _MOST_ROWS, _MOST_OTHERS = 20_000, 8  # rows outside the box, and other columns, in the regression by rows
+_MANY_ROWS = 20_000  # rows from which a further power of each column is added
 _RIDGE, _STEPS, _TOLERANCE = 1e-6, 50, 1e-7
 
 
@@ -43,6 +44,8 @@ def likelihood_ratio(scan: Scan, box: Box) -> float:
     The smooth probability is a logistic regression on z, asinh(z) and asinh(z)^2 of each axis of the box (z is the column by
     median and interquartile range; asinh, so that heavy tails do not decide) and on products of two axes. A column with
     two values enters linearly if the box has another axis, otherwise not at all: any two rates are smooth in it.
+
+    With 20,000 rows or more, asinh(z)^3 is added, because many rows contradict curves that are only nearly right.
 
     Rows are counted in bins, which the sides of the box divide. If rows have clusters, the ratio is multiplied by the
     clusters per row in the box.
@@ -69,7 +72,7 @@ def _ratio_with_others(scan: Scan, box: Box, others: Sequence[Axis]) -> float:
     columns = [np.ones((len(rows), 1)), _features(scan, box)[rows]]
     for axis in [axis for axis in others if _n_levels(axis) > 2][:_MOST_OTHERS]:
         z, bent = _standard(axis, scan.among)
-        columns.append(np.column_stack([bent, z, bent**2])[rows])
+        columns.append(np.column_stack([bent, z, *_powers(bent, scan)])[rows])
     have = scan.recorded[rows].astype(np.intp)
     ratio = _ratio(np.column_stack(columns), np.ones_like(have), have, inside[rows])
     return ratio * _independent_share(scan, inside)
@@ -95,7 +98,7 @@ def _features(scan: Scan, box: Box) -> Floats:
         z, bent = _standard(scan.axes[j], scan.among)
         if _n_levels(scan.axes[j]) > 2:
             lines.append(bent)
-            curves += [z, bent**2] if _n_levels(scan.axes[j]) > _FEW_LEVELS else []
+            curves += [z, *_powers(bent, scan)] if _n_levels(scan.axes[j]) > _FEW_LEVELS else []
         elif len(box) > 1:
             lines.append(z)
     several = any(_n_levels(scan.axes[j]) > 2 for j in box)
@@ -110,6 +113,10 @@ def _standard(axis: Axis, among: Bools) -> tuple[Floats, Floats]:
     spread = high - low if high > low else float(np.ptp(x)) or 1.0
     z = np.where(among, (axis.values - centre) / spread, 0.0)
     return z, np.arcsinh(z)
+
+
+def _powers(bent: Floats, scan: Scan) -> list[Floats]:
+    return [bent**2, bent**3] if scan.among.sum() >= _MANY_ROWS else [bent**2]
 
 
 def _n_levels(axis: Axis) -> float:
