@@ -413,7 +413,7 @@ def test_bounds_outside_the_other_estimates_are_ranked():
         table = found.ranking()
         assert table["policy"].tolist() == (["none", "all"] if ranked else ["none"])
         assert table["rank_lower"].tolist() == ([1, 2] if ranked else [1])
-        assert table["verdict"].tolist() == (["cheapest", "not the cheapest"] if ranked else ["alone"])
+        assert table["verdict"].tolist() == (["lowest estimate, in doubt", "not the cheapest"] if ranked else ["alone"])
         if ranked:
             total = found["all"]["ipw-semi"]["total"]
             assert_allclose(

@@ -13,7 +13,7 @@ from afape.support.intervals import Axis, CountedInterval
 from afape.support.regions import RegionSearch, find_regions
 from afape.support.smoothness import least_ratio, likelihood_ratio
 from afape.support.thresholds import SupportThresholds
-from afape.support.verdict import Verdict, judge
+from afape.support.verdict import RegionVerdict, judge
 
 
 def scan_of(columns, recorded):
@@ -85,10 +85,10 @@ def test_a_hole_in_a_falling_slope_is_chance_if_more_is_recorded_beyond_it():
     recorded[:678] = False
     recorded[[5, 30, 60, 99, 300, 500, 677]] = True
     box = {0: CountedInterval(x[99], x[677], 577, 2)}
-    assert judge(scan_of(x[:, None], recorded), box, 150.0, []) is not Verdict.UNSUPPORTED
+    assert judge(scan_of(x[:, None], recorded), box, 150.0, []) is not RegionVerdict.UNSUPPORTED
     recorded[100:678] = False
     recorded[678:] = np.random.default_rng(1).random(n - 678) < 0.5  # now an edge that no slope explains
-    assert judge(scan_of(x[:, None], recorded), box, 150.0, []) is Verdict.UNSUPPORTED
+    assert judge(scan_of(x[:, None], recorded), box, 150.0, []) is RegionVerdict.UNSUPPORTED
 
 
 def test_a_tail_that_rows_do_not_decide_is_said_to_be_undecided():

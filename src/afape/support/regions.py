@@ -14,7 +14,7 @@ from .criterion import Criterion
 from .intervals import Axis
 from .slants import SlantedInterval, StandardColumns, slanted_interval
 from .thresholds import SupportThresholds
-from .verdict import Verdict, judge
+from .verdict import RegionVerdict, judge
 
 __all__ = ["FoundRegions", "RegionSearch", "UnsupportedRegion", "find_regions"]
 
@@ -113,7 +113,10 @@ def _best_region(search: RegionSearch, scan: Scan) -> _Best:
         slant = slanted_interval(scan, search.columns, 0.0 if best is None else _WORTH * best.score)
         if slant is not None and slant.scan.suspicious({0: slant.interval}):
             suspected = True
-            if judge(slant.scan, {0: slant.interval}, slant.n_tries, _used_first(scan, slant)) is Verdict.UNSUPPORTED:
+            if (
+                judge(slant.scan, {0: slant.interval}, slant.n_tries, _used_first(scan, slant))
+                is RegionVerdict.UNSUPPORTED
+            ):
                 return _Best(_slanted_region(search, slant), suspicious=True)
     if best is not None:
         return _Best(_box_region(search, scan, best.box), suspicious=True)
@@ -135,11 +138,11 @@ def _judged(scan: Scan, suspects: list[ScoredBox]) -> tuple[ScoredBox | None, Sc
         n_tries = float(np.prod([scan.axes[j].n_tries for j in columns])) * choices(len(scan.axes), len(columns))
         others = [axis for j, axis in enumerate(scan.axes) if j not in columns]
         verdict = judge(scan, suspect.box, n_tries, others)
-        if verdict is Verdict.UNSUPPORTED:
+        if verdict is RegionVerdict.UNSUPPORTED:
             return suspect, None
-        if verdict is Verdict.UNDECIDED:
+        if verdict is RegionVerdict.UNDECIDED:
             doubtful = doubtful or suspect
-        if verdict is not Verdict.LIKE_NEIGHBOURS:
+        if verdict is not RegionVerdict.LIKE_NEIGHBOURS:
             judged[columns] = known | inside
     return None, doubtful
 

@@ -13,10 +13,10 @@ from .boxes import Box, Scan
 from .intervals import Axis
 from .smoothness import contradicts_smoothness
 
-__all__ = ["Verdict", "judge"]
+__all__ = ["RegionVerdict", "judge"]
 
 
-class Verdict(Enum):
+class RegionVerdict(Enum):
     """What the records say about a region in which few rows have a set."""
 
     LIKE_NEIGHBOURS = "rows beside the region are recorded as seldom"
@@ -25,7 +25,7 @@ class Verdict(Enum):
     UNSUPPORTED = "the set is not recorded there"
 
 
-def judge(scan: Scan, box: Box, n_tries: float, others: Sequence[Axis]) -> Verdict:
+def judge(scan: Scan, box: Box, n_tries: float, others: Sequence[Axis]) -> RegionVerdict:
     """Judge a box whose rows contradict a healthy probability; ``n_tries`` boxes were searched.
 
     ``others`` are columns that a smooth probability may depend on, apart from those of the box.
@@ -36,15 +36,15 @@ def judge(scan: Scan, box: Box, n_tries: float, others: Sequence[Axis]) -> Verdi
     the number of boxes searched, whatever the number of rows.
     """
     if not scan.stands_out(box, n_tries):
-        return Verdict.LIKE_NEIGHBOURS
+        return RegionVerdict.LIKE_NEIGHBOURS
     criterion = scan.criterion
     if criterion.floor == 0 or contradicts_smoothness(scan, box, n_tries, others):
-        return Verdict.UNSUPPORTED
+        return RegionVerdict.UNSUPPORTED
     pooled = with_beyond(scan, box)
     if not criterion.suspicious(*scan.count(pooled)):
-        return Verdict.CHANCE
+        return RegionVerdict.CHANCE
     certain = criterion.surely_unsupported(pooled, scan.recorded, n_tries)
-    return Verdict.UNSUPPORTED if certain else Verdict.UNDECIDED
+    return RegionVerdict.UNSUPPORTED if certain else RegionVerdict.UNDECIDED
 
 
 def with_beyond(scan: Scan, box: Box) -> Bools:
