@@ -96,11 +96,10 @@ def _print(screen: Screen, found: Demo, table: pd.DataFrame) -> None:
 def _print_all(screen: Screen, found: Demo, table: pd.DataFrame) -> None:
     """Print every estimator, with both kinds of cost."""
     from ..estimators.catalogue import METHODS
-    from .evaluate import extrapolated_cell
 
     further = bool(table["extrapolated"].notna().any())
-    columns = ("estimator", "estimate", "95 % interval", "distance", "acquis.", "misclass.", "eff. rows")
-    columns = (*columns, "extrapolated") if further else columns
+    names = ["estimator", "estimate", "95 % interval", "distance", "acquis.", "misclass.", "eff. rows"]
+    columns = tuple(names + (["extrapolated"] if further else []))
     shown = _table("Total cost of a run, estimated from records with gaps", columns)
     lines = {(r["policy"], r["estimator"], r["target"]): r for r in table.to_dict("records")}
     for policy in table["policy"].unique():
