@@ -103,10 +103,10 @@ class Efficient:
     Parts of the costs are mixed, not costs. All acquisitions use the shares that are best for the rates of acquisition and
     their sum. All predictions in rows of one label use the shares that are best for the errors there. No price enters, so
     other prices use the same parts. Right predictions are the rows of a label minus its errors. Minimum-variance shares
-    make the variance look smaller than it is, so influence values use shares that were chosen on other rows
-    (`Mixture.left_out`). They include the errors of learned propensities and action values, but treat the conditional means m
-    as known, which is right to first order if the propensity is right. Action values of parts are always learned by ridge
-    regression. If known action values cover only the costs, the costs are mixed instead.
+    make the variance look smaller than it is, and go with the values if costs are skewed. So values and influence values use
+    shares that were chosen on other rows (`Mixture.left_out`). Influence values include the errors of learned propensities and
+    action values, but treat the conditional means m as known, which is right to first order if the propensity is right. Action
+    values of parts are always learned by ridge regression. If known action values cover only the costs, the costs are mixed.
 
     Parameters
     ----------

@@ -125,26 +125,50 @@ class Mixed:
         return Mixture(np.zeros_like(sums) if certain else sums, self.start)
 
     @cached_property
-    def values(self) -> Floats:
-        """Values of the mixture, (P,)."""
-        values = np.array([value for value, _ in self.candidates])
-        out = np.zeros(values.shape[1])
+    def _used(self) -> Floats:
+        """Weight of each row in the means, (n,): 0 for rows that are not used."""
+        used = np.any([influence.any(axis=1) for _, influence in self.candidates], axis=0)
+        return np.asarray(used if self.drawn is None else used * self.drawn, dtype=float)
+
+    @cached_property
+    def _linear(self) -> tuple[Floats, Floats]:
+        r"""Values (P,) and rows (n, P) of :math:`\lambda_{-k(i)} \cdot (v + \phi_i)`; the rows have no mean zero."""
+        weight = self._used if self._used.any() else np.ones_like(self._used)
+        values, rows = np.zeros(self.candidates[0][1].shape[1]), np.zeros_like(self.candidates[0][1])
         for kind, mixture in zip(self.kinds, self.mixtures, strict=True):
-            out[kind.columns] = mixture.shares @ values[:, kind.columns]
-        return out
+            shares = mixture.left_out[mixture.part[self._units]]  # (n, C)
+            for share, (value, influence) in zip(shares.T, self.candidates, strict=True):
+                values[kind.columns] += weight @ share / weight.sum() * value[kind.columns]
+                rows[:, kind.columns] += share[:, None] * influence[:, kind.columns]
+        return values, rows
+
+    @cached_property
+    def values(self) -> Floats:
+        r"""Values of the mixture, (P,): every row counts with shares that were chosen without its fold.
+
+        With candidates :math:`v_c` and their influence values :math:`\phi_{ci}`, the value is the mean over rows of
+        :math:`\lambda_{-k(i)} \cdot (v + \phi_i)`. Shares that were chosen on the rows themselves go with the values: a large
+        draw of skewed costs has a large variance and gets a small share, which biases the mean.
+        """
+        values, rows = self._linear
+        return np.asarray(values + rows.mean(axis=0))
 
     @cached_property
     def influence(self) -> Floats:
         """Influence values of the mixture, (n, P), with mean 0; each row uses the shares chosen without its fold."""
+        rows, used = self._linear[1] + self._learned, self._used > 0
+        return np.asarray(rows - used[:, None] * (rows.sum(axis=0) / max(int(used.sum()), 1)))
+
+    @property
+    def _learned(self) -> Floats:
+        """What the learning of action values adds to the influence values of the mixture, (n, P)."""
         out = np.zeros_like(self.candidates[0][1])
         for kind, mixture in zip(self.kinds, self.mixtures, strict=True):
             shares = mixture.left_out[mixture.part[self._units]]  # (n, C)
-            for c, (_, influence) in enumerate(self.candidates):
-                out[:, kind.columns] += shares[:, [c]] * influence[:, kind.columns]
-                if (errors := self.errors[c]) is not None:
-                    out[:, kind.columns] += shares[:, [c]] * errors[:, kind.columns]
-        used = np.any([influence.any(axis=1) for _, influence in self.candidates], axis=0)
-        return np.asarray(out - used[:, None] * (out.sum(axis=0) / max(int(used.sum()), 1)))
+            for share, errors in zip(shares.T, self.errors, strict=True):
+                if errors is not None:
+                    out[:, kind.columns] += share[:, None] * errors[:, kind.columns]
+        return out
 
 
 def least_variance_shares(influence: Floats, start: int) -> Floats:
