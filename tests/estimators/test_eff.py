@@ -26,7 +26,7 @@ from afape.estimators.eff.completion import KnownGroups
 from afape.estimators.eff.components import assembled
 from afape.estimators.eff.conditional_means import ShownAmounts
 from afape.estimators.eff.efficient import ComponentFormula, efficient
-from afape.estimators.eff.mixture import Alike, Mixed, least_variance_shares
+from afape.estimators.eff.mixture import Alike, Mixed, Mixture, least_variance_shares
 from afape.estimators.eff.splits import Lattice, Split, splits_up_to
 from afape.estimators.flows import Flows
 from afape.estimators.normalisers import weighed
@@ -61,7 +61,7 @@ class Planted:
         self.world, (self.data, self.levels, self.mass) = world, world.everything()
         data, n, adjusted = self.data, len(self.data), np.isin(np.arange(world.n_groups), adjust)
         usable = (data.recorded | ~adjusted).all(axis=1)
-        known = KnownGroups(data.always_recorded | adjusted, usable, np.zeros(n, dtype=int), np.ones(n, dtype=bool))
+        known = KnownGroups(data.always_recorded | adjusted, usable, np.ones(n, dtype=bool))
         self.exact = PartComponents(world, known.groups, means)
         place = {(*x, y): k for k, (x, y) in enumerate(zip(world.cell_levels, world.cell_label, strict=True))}
         self.cell = np.array([place[*x, y] for x, y in zip(self.levels, data.labels, strict=True)])
@@ -235,8 +235,17 @@ def wrong_values(world):
 
 @worlds
 @each_mean
-def test_the_mixture_is_unbiased_whatever_its_shares(world, means):
-    """Splits and the doubly robust estimator with wrong action values, mixed, and completed by what follows from others."""
+def test_the_mixture_is_unbiased_whatever_its_shares(world, means, monkeypatch):
+    """Splits and the doubly robust estimator with wrong action values, mixed, and completed by what follows from others.
+
+    In a sample, shares are chosen on other rows. Rows that enumerate a world are no sample: all have the same shares.
+    """
+    shares = np.random.default_rng(world.seed).dirichlet(np.ones(9))
+    monkeypatch.setattr(
+        Mixture,
+        "left_out",
+        property(lambda m: np.tile(shares[: len(m.shares)] / shares[: len(m.shares)].sum(), (5, 1))),
+    )
     _, _, mass = world.everything()
     planted = Planted(world, means, row_weight=mass, values=wrong_values(world))
     found = efficient(planted.evidence)
@@ -347,6 +356,22 @@ def test_shares_of_other_rows_show_what_the_choice_hides():
     assert abs(np.mean(honest) - 1) < 3 * error + 0.02
 
 
+def test_shares_of_other_rows_do_not_go_with_the_values():
+    """Skewed costs: a draw with large values has a large variance, so shares chosen on its own rows prefer small values."""
+    rng = np.random.default_rng(4)
+    own, other = [], []
+    for _ in range(2000):
+        rows = rng.exponential(size=60) + rng.lognormal(0, 0.7, size=(2, 60)) - np.exp(0.245)  # all have mean 1
+        values = rows.mean(axis=1)
+        found = mixed((rows - values[:, None])[:, :, None], 1, values=values[:, None])
+        own.append(found.mixtures[0].shares @ values)
+        other.append(found.values[0])
+    error = np.std(other) / np.sqrt(len(other))
+    assert np.mean(own) < 1 - 4 * error
+    assert abs(np.mean(other) - 1) < 3 * error
+    assert np.std(other) < 1.1 * np.std(own)
+
+
 def test_a_cost_of_right_predictions_is_added_to_every_row(parts):
     """Shares of labels are known: with 100 more for everybody, costs are 100 more, and no less certain."""
     classifier, data, _ = parts
@@ -401,6 +426,19 @@ def test_same_seed_same_numbers_whatever_the_jobs(parts):
     assert one["eff-semi"]["total"].value == two["eff-semi"]["total"].value
     other = afape.evaluate(data, afape.RandomSubset(0.5), classifier, random_state=3, **options)
     assert other["eff-semi"]["total"].value != one["eff-semi"]["total"].value
+
+
+def test_the_seed_moves_the_estimate_little(parts):
+    """Conditional means from many trees, and most draws for the rows with the largest weights."""
+    classifier, data, _ = parts
+    options = {"missingness": afape.MAR(["x0"]), "estimators": ["eff-semi"]}
+    policy = afape.RandomSubset(0.5)
+    found = [
+        afape.evaluate(data, policy, classifier, random_state=seed, **options)["eff-semi"]["total"] for seed in range(5)
+    ]
+    influence = np.array([estimate.influence for estimate in found])
+    moved = influence.var(axis=0, ddof=1).mean() / (influence**2).mean()
+    assert moved < 0.27**2  # 0.32 with three trees of bootstrap samples and twelve draws for every row
 
 
 @pytest.mark.parametrize("n_folds", [1, 5])

@@ -6,6 +6,7 @@ import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
 import afape
+from afape.estimators.eff.completion import Completer, KnownGroups, counts_of_draws
 from afape.imputation.donors import Donors
 
 PROBLEM = afape.Problem({"x": ["x"], "g": ["a", "b"], "h": ["h"]}, {"g": 1.0, "h": 1.0}, "y", 1.0)
@@ -23,9 +24,9 @@ def data():
 
 def completed(donors, data, shown, groups):
     others = np.arange(len(data)) >= 200
-    tree = donors.tree(donors.pool(data, others, 2, 0), 0, 0, shown, groups, min_leaf=10)
+    tree = donors.tree(donors.pool(data, others, 0, 0), 0, 0, shown, groups, min_leaf=10)
     values = np.where(shown, data.values[:200], 0.0)
-    return [tree.complete(values, data.labels[:200]) for _ in range(2)]
+    return [tree.complete(values, data.labels[:200], np.full(200, position)) for position in (0.2, 0.7)]
 
 
 def test_a_row_takes_all_hidden_columns_from_one_similar_row(data):
@@ -43,8 +44,74 @@ def test_draws_do_not_depend_on_who_asked_before(data):
     alone, shared = Donors(3), Donors(3)
     completed(shared, data, more, [1])
     first, second = completed(alone, data, shown, [])
-    for _ in range(2):
-        again = completed(shared, data, shown, [])
-        assert_array_equal(again[0], first)
-        assert_array_equal(again[1], second)
+    again = completed(shared, data, shown, [])
+    assert_array_equal(again[0], first)
+    assert_array_equal(again[1], second)
     assert (first != second).any()
+
+
+def test_every_donor_of_a_leaf_is_equally_likely(data):
+    """Evenly spaced positions take each donor of a leaf equally often, whatever its order."""
+    shown = np.array([True, False, False, False])
+    donors = Donors(0)
+    tree = donors.tree(donors.pool(data, np.arange(600) >= 200, 0, 0), 0, 0, shown, [], min_leaf=10)
+    position = (np.arange(1000) + 0.5) / 1000
+    values = np.tile(np.where(shown, data.values[0], 0.0), (1000, 1))
+    taken = tree.complete(values, np.repeat(data.labels[0], 1000), position)[:, 1]
+    number = np.unique(taken, return_counts=True)[1]
+    assert len(number) > 3
+    assert number.min() > 0
+
+
+class Lent:
+    """Notes who takes from whom: the first column of a donor is its row number."""
+
+    def __init__(self, data):
+        self.donors, self.asked = Donors(5), []
+        self.halves, self.positions = self.donors.halves, self.donors.positions
+
+    def pool(self, data, rows, table, half):
+        return rows, table
+
+    def tree(self, pool, table, half, shown, number, min_leaf):
+        return Noted(self.asked, *pool)
+
+
+class Noted:
+    def __init__(self, asked, rows, table):
+        self.asked, self.rows, self.table = asked, rows, table
+
+    def complete(self, values, labels, position):
+        self.asked.append((self.rows, self.table, values[:, 0], position))
+        return values
+
+
+def test_no_row_lends_to_itself_and_counts_do_not_favour_a_table(data):
+    n = len(data)
+    count = np.where(np.arange(n) % 2, 5, 30)
+    lent = Lent(data)
+    known = KnownGroups(np.array([True, False, False]), np.ones(n, dtype=bool), np.ones(n, dtype=bool))
+    row_of = {x: i for i, x in enumerate(data.values[:, 0])}
+    rows = np.concatenate(
+        [row for row, _ in Completer(data, known, lent).draws(np.zeros(3, bool), np.arange(n), count)]
+    )
+    assert_array_equal(np.bincount(rows), count)
+    tables = np.zeros((2, 12))
+    for others, table, x, position in lent.asked:
+        asks = np.array([row_of[v] for v in x])
+        assert not others[asks].any()
+        assert ((position >= 0) & (position < 1)).all()
+        tables[:, table] += np.bincount(asks % 2, minlength=2)
+    share = tables / tables.sum(axis=1, keepdims=True)
+    assert_allclose(share, 1 / 12, atol=4 * np.sqrt(1 / 12 / 1500))
+
+
+def test_draws_go_to_large_weights():
+    weight, n_sets = np.append(np.linspace(1, 5, 100), 1000.0), np.arange(101) % 3 + 1
+    count = counts_of_draws(weight, n_sets, 6)
+    assert count[-1] == 48
+    assert count[0] >= 2
+    assert_allclose(count[:-1] / weight[:-1], count[50] / weight[50], atol=1)
+    assert abs(n_sets @ count / n_sets.sum() - 6) < 0.2
+    assert_array_equal(counts_of_draws(np.ones(4), np.ones(4, dtype=int), 6), 6)
+    assert (counts_of_draws(np.array([1.0, np.inf]), np.ones(2, dtype=int), 6) > 0).all()

@@ -15,13 +15,17 @@ from .incomplete_groups import IncompleteGroup, incomplete_groups
 from .regressions import LinearModel
 from .trees import TreeModel
 
-__all__ = ["MODELS", "ChainedImputer"]
+__all__ = ["MODELS", "ChainedImputer", "chained"]
 
 MODELS = ("trees", "linear", "matching")
 
 
-class _GroupModel(Protocol):
-    def draw(self, group: IncompleteGroup, predictors: Floats, labels: Ints, rng: np.random.Generator) -> Floats: ...
+class GroupModel(Protocol):
+    """Draws a group in the rows that lack it."""
+
+    def draw(self, group: IncompleteGroup, predictors: Floats, labels: Ints, rng: np.random.Generator) -> Floats:
+        """Draw the columns of the group in the rows that lack it."""
+        ...
 
 
 class ChainedImputer:
@@ -71,38 +75,36 @@ class ChainedImputer:
         if len(lacking):
             name = data.problem.group_names[lacking[0]]
             raise ValueError(f"'data' must record every group somewhere, but {name!r} is recorded in no row.")
-        yield from self.completed(data, data.values, n_imputations, random_state)
-
-    def completed(
-        self, data: Retrospective, values: Floats, n_imputations: int, random_state: int | None
-    ) -> Iterator[Floats]:
-        """Complete ``values`` (n, d), those of the data.
-
-        Columns of groups that no row has recorded must be filled in already.
-        """
-        limited = limit_extreme_values(values)[0]  # one mistyped value must not decide a model
+        limited = limit_extreme_values(data.values)[0]  # one mistyped value must not decide a model
         groups = incomplete_groups(data, limited)
         for seed in np.random.SeedSequence(random_state).spawn(n_imputations):
-            completed = self._completed(limited.copy(), data.labels, groups, np.random.default_rng(seed))
-            yield completed if limited is values else np.where(np.isnan(values), completed, values)
+            rng = np.random.default_rng(seed)
+            table = chained(limited.copy(), data.labels, groups, self._model(), self.n_sweeps, rng)
+            yield table if limited is data.values else np.where(np.isnan(data.values), table, data.values)
 
-    def _completed(
-        self, values: Floats, labels: Ints, groups: list[IncompleteGroup], rng: np.random.Generator
-    ) -> Floats:
-        model = self._model()
-        known = np.isfinite(values.sum(axis=0))  # columns without gaps
-        for sweep in range(self.n_sweeps if len(groups) > 1 else 1):
-            for group in groups:
-                if sweep == 0:  # given the groups that are complete by now
-                    given = known.copy()
-                    known[group.columns] = True
-                else:
-                    given = ~np.isin(np.arange(len(known)), group.columns)
-                values[np.ix_(group.absent, group.columns)] = model.draw(group, values[:, given], labels, rng)
-        return values
-
-    def _model(self) -> _GroupModel:
+    def _model(self) -> GroupModel:
         return TreeModel(self.min_leaf) if self.model == "trees" else LinearModel(self.model == "matching")
 
     def __repr__(self) -> str:
         return f"ChainedImputer({self.model!r}, n_sweeps={self.n_sweeps}, min_leaf={self.min_leaf})"
+
+
+def chained(
+    values: Floats,
+    labels: Ints,
+    groups: list[IncompleteGroup],
+    model: GroupModel,
+    n_sweeps: int,
+    rng: np.random.Generator,
+) -> Floats:
+    """Draw the groups with gaps in turns, in place; returns ``values`` (n, d)."""
+    known = np.isfinite(values.sum(axis=0))  # columns without gaps
+    for sweep in range(n_sweeps if len(groups) > 1 else 1):
+        for group in groups:
+            if sweep == 0:  # given the groups that are complete by now
+                given = known.copy()
+                known[group.columns] = True
+            else:
+                given = ~np.isin(np.arange(len(known)), group.columns)
+            values[np.ix_(group.absent, group.columns)] = model.draw(group, values[:, given], labels, rng)
+    return values

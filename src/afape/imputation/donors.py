@@ -1,33 +1,36 @@
-"""Rows completed from donors: a row takes what it lacks from a row of another fold with similar shown values."""
+"""Rows completed from donors: a row takes what it lacks from a row of the other half with similar shown values."""
 
 from __future__ import annotations
 
-from copy import deepcopy
 from dataclasses import dataclass, field
+from functools import cached_property
 
 import numpy as np
 
-from .._arrays import Bools, Floats, Ints, Singles, in_own_units, own_units
+from .._arrays import Bools, Floats, Ints, Singles, in_own_units, own_units, units_of
 from .._models import one_thread
 from ..data.extreme_values import limit_extreme_values
 from ..data.retrospective import Retrospective
-from .chained import ChainedImputer
+from .chained import chained
+from .incomplete_groups import incomplete_groups
 from .regressions import ROWS_PER_COEFFICIENT, least_squares
-from .trees import grown_tree, leaf_donors, tree_design
+from .trees import TreeModel, grown_tree, tree_design
 
 __all__ = ["DonorPool", "DonorTree", "Donors"]
 
 _MAX_KEPT = 2**22  # donors in the trees that are kept for further policies
+_SWEEPS = 3
+_CHAIN_LEAF = 20  # least number of rows in a leaf from which gaps of donors are filled
 
 
 @dataclass(frozen=True, eq=False)
 class DonorPool:
-    """Completed rows of other folds, from which the rows of one fold take values.
+    """Completed rows, from which other rows take values.
 
     Parameters
     ----------
-    values : list of ndarray of shape (m, d)
-        The rows, completed several times.
+    values : ndarray of shape (m, d)
+        The rows, completed.
     labels : ndarray of int, shape (m,)
         Their labels.
     n_classes : int
@@ -36,14 +39,14 @@ class DonorPool:
         Weight of each column in the search for similar rows.
     """
 
-    values: list[Floats]
+    values: Floats
     labels: Ints
     n_classes: int
     weight: Floats
 
     @staticmethod
-    def of(data: Retrospective, rows: Ints, n_tables: int, seed: int) -> DonorPool:
-        """Complete these rows ``n_tables`` times, learning from these rows only.
+    def of(data: Retrospective, rows: Ints, rng: np.random.Generator) -> DonorPool:
+        """Complete these rows, learning from these rows only.
 
         Groups that none of the rows has recorded become 0: any conditional mean keeps the estimates unbiased.
         """
@@ -51,88 +54,115 @@ class DonorPool:
         never = np.asarray(~chosen.recorded.any(axis=0))
         values = np.where(never[data.column_group], 0.0, limit_extreme_values(chosen.values)[0])
         weight = 1 / np.sqrt(np.bincount(data.source_column)[data.source_column])  # a category counts as one column
-        tables = [values]
         if np.isnan(values).any():
-            tables = list(ChainedImputer("trees", n_sweeps=3).completed(chosen, values, n_tables, seed))
-        return DonorPool(tables, chosen.labels, len(data.classes), weight)
+            model = TreeModel(_CHAIN_LEAF, proper=False)
+            values = chained(values, chosen.labels, incomplete_groups(chosen, values), model, _SWEEPS, rng)
+        return DonorPool(values, chosen.labels, len(data.classes), weight)
+
+    @cached_property
+    def score(self) -> Floats:
+        """Linear score (m, d), column by column, that separates the labels best; its sums order donors."""
+        z = in_own_units(self.values)
+        z = z - z.mean(axis=0)
+        z /= np.where(z.std(axis=0) > 0, z.std(axis=0), 1.0)
+        labels = np.eye(self.n_classes)[self.labels]
+        slopes = np.linalg.solve(z.T @ z + np.eye(z.shape[1]), z.T @ (labels - labels.mean(axis=0)))
+        return np.asarray(z * (slopes @ np.linalg.svd(slopes, full_matrices=False)[2][0]))
 
 
 @dataclass(eq=False)
 class Donors:
-    """Donor pools by fold and donor trees by shown columns, for all policies on the same records.
+    """Donor pools and donor trees, for all policies on the same records.
 
-    Pools and trees are made when a policy first asks for them, and kept. They do not depend on the policy that asks first.
+    Every table deals the rows into halves. The rows of a half take values from the other half. Pools and trees are made when
+    a policy first asks for them, and kept. They do not depend on the policy that asks first.
 
     Parameters
     ----------
     seed : int
-        Seed of completions and trees.
+        Seed of halves, completions and trees.
     """
 
     seed: int
-    _pools: dict[tuple[int, bytes], DonorPool] = field(init=False, repr=False, default_factory=dict)
-    _trees: dict[tuple[bytes, int, int], DonorTree] = field(init=False, repr=False, default_factory=dict)  # undrawn
+    _pools: dict[tuple[int, int, bytes], DonorPool] = field(init=False, repr=False, default_factory=dict)
+    _trees: dict[tuple[bytes, int, int], DonorTree] = field(init=False, repr=False, default_factory=dict)
 
-    def pool(self, data: Retrospective, rows: Bools, n_tables: int, fold: int) -> DonorPool:
-        """The donors of a fold: these rows (n,), completed ``n_tables`` times."""
-        key = fold, np.packbits(rows).tobytes()
+    def halves(self, data: Retrospective, table: int) -> Ints:
+        """Half of each row in a table, 0 or 1, (n,); rows of one cluster share a half."""
+        units = units_of(len(data), data.cluster)
+        return (np.random.default_rng([self.seed, 0, table]).permutation(int(units.max()) + 1) % 2)[units]
+
+    def pool(self, data: Retrospective, rows: Bools, table: int, half: int) -> DonorPool:
+        """The donors of a half of the rows: these rows (n,), completed."""
+        key = table, half, np.packbits(rows).tobytes()
         if key not in self._pools:
             with one_thread():
-                self._pools[key] = DonorPool.of(data, np.flatnonzero(rows), n_tables, self.seed + fold)
+                rng = np.random.default_rng([self.seed, 1, table, half])
+                self._pools[key] = DonorPool.of(data, np.flatnonzero(rows), rng)
         return self._pools[key]
 
-    def tree(self, pool: DonorPool, fold: int, table: int, shown: Bools, number: list[int], min_leaf: int) -> DonorTree:
-        """A tree of a pool with its own random numbers, which are the same for every policy.
+    def tree(self, pool: DonorPool, table: int, half: int, shown: Bools, number: list[int], min_leaf: int) -> DonorTree:
+        """A tree of a pool, which is the same for every policy.
 
         ``shown`` (d,) are the columns to find donors by, ``number`` the shown groups beside those that are always known.
         """
-        key = shown.tobytes(), fold, table
+        key = shown.tobytes(), table, half
         found = self._trees.get(key)
-        if found is None or found.grown.pool is not pool:
-            rng = np.random.default_rng([self.seed, fold, table, *number])
+        if found is None or found.pool is not pool:
             with one_thread():
-                found = DonorTree(_GrownTree(pool, table, shown, rng, min_leaf), rng)
+                found = DonorTree(pool, shown, np.random.default_rng([self.seed, 2, table, half, *number]), min_leaf)
             if (len(self._trees) + 1) * len(pool.labels) <= _MAX_KEPT:
                 self._trees[key] = found
-        return DonorTree(found.grown, deepcopy(found.rng))
+        return found
+
+    def positions(self, n_rows: int, number: list[int]) -> tuple[Floats, Floats]:
+        """Numbers between 0 and 1 for each row, (n,) each, that choose its donors and its first table."""
+        rng = np.random.default_rng([self.seed, 3, *number])
+        return rng.random(n_rows), rng.random(n_rows)
 
 
-class _GrownTree:
-    """A tree on a bootstrap sample of a pool; rows in the same leaf are similar in what is shown.
+class DonorTree:
+    """A tree on a pool; rows in the same leaf are similar in what is shown.
 
     One tree with several outputs predicts the hidden columns, each with variance 1, from the shown ones, the label, and
-    linear predictions of the hidden columns per label class.
+    linear predictions of the hidden columns per label class. The donors of a leaf are ordered by how much their hidden
+    columns speak for one label, so that evenly spaced donors represent a leaf.
     """
 
-    def __init__(self, pool: DonorPool, table: int, shown: Bools, rng: np.random.Generator, min_leaf: int) -> None:
-        self.pool, self.values, self.shown = pool, pool.values[table % len(pool.values)], shown
-        n = len(self.values)
-        count = np.bincount(rng.integers(n, size=n), minlength=n)
+    def __init__(self, pool: DonorPool, shown: Bools, rng: np.random.Generator, min_leaf: int) -> None:
+        self.pool, self.values, self.shown = pool, pool.values, shown
         hidden = in_own_units(self.values[:, ~shown])
         centre, spread = hidden.mean(axis=0), hidden.std(axis=0)
         scaled = (hidden - centre) / np.where(spread > 0, spread, 1.0) * pool.weight[~shown]
-        self._fit_linear(scaled, count)
+        self._fit_linear(scaled)
         design = self._design(self.values[:, shown], pool.labels)
-        self.tree = grown_tree(design, scaled, count, min_leaf, rng)
-        self.donors = np.repeat(np.arange(n), count)
-        self.donor_leaf = self.tree.tree_.apply(design[self.donors])
+        self.tree = grown_tree(design, scaled, np.ones(len(design), dtype=np.intp), min_leaf, rng, best=False)
+        leaf = self.tree.tree_.apply(design)
+        self.order = np.lexsort((pool.score[:, ~shown].sum(axis=1), leaf))
+        self.size = np.bincount(leaf, minlength=self.tree.tree_.node_count)
+        self.first = np.cumsum(self.size) - self.size
 
-    def leaf(self, values: Floats, labels: Ints) -> Ints:
-        """Leaf of each row (m,); only shown columns are used."""
-        return np.asarray(self.tree.tree_.apply(self._design(values[:, self.shown], labels)))
+    def complete(self, values: Floats, labels: Ints, position: Floats) -> Floats:
+        """Fill the hidden columns of these rows (m, d) from one donor per row, which keeps their joint law.
 
-    def _fit_linear(self, scaled: Floats, count: Ints) -> None:
+        ``position`` (m,), between 0 and 1, is the place of the donor among the donors of the leaf.
+        """
+        leaf, out = self.tree.tree_.apply(self._design(values[:, self.shown], labels)), values.copy()
+        chosen = self.order[self.first[leaf] + (position * self.size[leaf]).astype(np.intp)]
+        out[:, ~self.shown] = self.values[chosen][:, ~self.shown]
+        return out
+
+    def _fit_linear(self, scaled: Floats) -> None:
         """Coefficients per label class; those of all classes together for a class with too few rows."""
         shown, labels = self.values[:, self.shown], self.pool.labels
         self.units = own_units(shown)  # so that squares stay finite, however large the values are
         unit = np.ldexp(shown, -self.units)
         self.location, self.scale = unit.mean(axis=0), np.where(unit.std(axis=0) > 0, unit.std(axis=0), 1.0)
         z = self._standardised(shown)
-        rows = np.repeat(np.arange(len(z)), count)
-        together = least_squares(z[rows], scaled[rows])
+        together = least_squares(z, scaled)
         self.coefficients = np.repeat(together[None], self.pool.n_classes, axis=0)
         for y in range(self.pool.n_classes):
-            mine = rows[labels[rows] == y]
+            mine = np.flatnonzero(labels == y)
             if len(mine) >= ROWS_PER_COEFFICIENT * z.shape[1]:
                 self.coefficients[y] = least_squares(z[mine], scaled[mine])
 
@@ -143,18 +173,3 @@ class _GrownTree:
         linear = np.einsum("ip,ipc->ic", self._standardised(shown), self.coefficients[labels])
         label = np.eye(self.pool.n_classes, dtype=np.float32)[labels][:, 1:]
         return np.column_stack([tree_design(shown, self.units), label, linear.astype(np.float32)])
-
-
-@dataclass(frozen=True, eq=False)
-class DonorTree:
-    """A grown tree and the random numbers that choose donors. Every call of `complete` draws further numbers."""
-
-    grown: _GrownTree
-    rng: np.random.Generator
-
-    def complete(self, values: Floats, labels: Ints) -> Floats:
-        """Draw the hidden columns of these rows (m, d) from one donor per row, which keeps their joint law."""
-        grown, out = self.grown, values.copy()
-        chosen = grown.donors[leaf_donors(grown.donor_leaf, grown.leaf(values, labels), self.rng)]
-        out[:, ~grown.shown] = grown.values[chosen][:, ~grown.shown]
-        return out

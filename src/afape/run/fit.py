@@ -161,8 +161,8 @@ def fit(
         runner = Runner(
             policy, plan.classifier, plan.outcomes, plan.walk, plan.walk_seed, plan.n_jobs, report=stage.walked
         )
-        fold, averaged = plan.recipe.fold, plan.recipe.averaged
-        components = components_by_view(plan.data, walked.tables, given, composed, runner, plan.donors, fold, averaged)
+        averaged = plan.recipe.averaged
+        components = components_by_view(plan.data, walked.tables, given, composed, runner, plan.donors, averaged)
         steps.add(stage.total)
     runs, completed = _runs(plan, policy, walked, choices, steps), _completed(plan, policy, walked, choices, steps)
     recipe = replace(plan.recipe, tariff=replace(plan.recipe.tariff, fixed=ignores_values(policy)))

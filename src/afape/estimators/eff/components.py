@@ -9,7 +9,7 @@ from itertools import combinations
 
 import numpy as np
 
-from ..._arrays import Bools, Floats, Ints, every, units_of
+from ..._arrays import Bools, Floats, every
 from ...data.retrospective import Retrospective
 from ...imputation.donors import Donors
 from ...missingness.assumptions import Conditioning
@@ -17,14 +17,13 @@ from ...propensity.weights import View
 from ...walk.columns import PartColumns
 from ...walk.table import WalkTable
 from ..evidence import ViewKey
-from .completion import Completer, KnownGroups
+from .completion import Completer, KnownGroups, counts_of_draws
 from .conditional_means import Ledger, Runner, ShownAmounts, TooManySetsError, mean_amounts
 from .splits import Lattice, Split, splits_up_to
 
 __all__ = ["Components", "assembled", "component_steps", "components_by_view"]
 
-_FOLDS = 5  # folds of donors if there is no cross-fitting
-_DRAWS = (2, 12)  # least and largest number of completions per row and set
+_DRAWS = (2, 12)  # least and largest mean number of completions per row and set
 _BUDGET = 30  # about this many completions per row, for all sets together; fewer if a row reaches over _STATES states
 _STATES = 16
 _LINES = 2**18  # lines of components per chunk
@@ -100,7 +99,6 @@ def components_by_view(
     views: Mapping[ViewKey, View],
     runner: Runner,
     donors: Donors,
-    fold: Ints,
     averaged: Floats | None,
 ) -> dict[ViewKey, Components]:
     """Compute the components of a policy's costs in every view. Views without unsupported sets share theirs.
@@ -117,10 +115,10 @@ def components_by_view(
         Runs the policy on completed rows.
     donors : Donors
         Rows from which hidden values are drawn; completed rows are kept for further policies on the same records.
-    fold, averaged : ndarray
-        Fold of each row, and the rows that are averaged over.
+    averaged : ndarray, optional
+        The rows that are averaged over.
     """
-    known = _known_groups(data, given, donors, fold, averaged)
+    known = _known_groups(data, given, averaged)
     out: dict[ViewKey, Components] = {}
     shared: Components | None = None
     for key, view in views.items():
@@ -131,19 +129,22 @@ def components_by_view(
     return out
 
 
-def _known_groups(
-    data: Retrospective, given: Conditioning, donors: Donors, fold: Ints, averaged: Floats | None
-) -> KnownGroups:
-    if fold.max() == 0:  # a row must not be its own donor
-        units = units_of(len(data), data.cluster)
-        fold = (np.random.default_rng(donors.seed).permutation(int(units.max()) + 1) % _FOLDS)[units]
+def _known_groups(data: Retrospective, given: Conditioning, averaged: Floats | None) -> KnownGroups:
     usable, everyone = given.usable(data), np.ones(len(data), dtype=bool)
     return KnownGroups(
         data.always_recorded | given.gaps,
         everyone if usable is None else usable,
-        fold,
         everyone if averaged is None else averaged > 0,
     )
+
+
+def _largest_weight(tables: Iterable[WalkTable], view: View, n_rows: int) -> Floats:
+    """Return the largest weight of a reached set that each row has, (n,); 1 for rows that are not used."""
+    out = np.ones(n_rows)
+    for table in tables:
+        found = view.weigh(table)
+        np.maximum.at(out, table.row[found.lines], found.weight)
+    return out
 
 
 def _components(
@@ -164,7 +165,9 @@ def _components(
         shown = [(t, np.flatnonzero(known.wanted & every(data.recorded | ~t))) for t in inner]
         shown = [(t, rows) for t, rows in shown if len(rows)]
         found = [ShownAmounts(None, own.row, own.reached, own.amount)]
-        found += mean_amounts(Completer(data, known, donors), ledger, runner, shown, n_draws)
+        n_sets = sum((np.bincount(rows, minlength=len(data)) for _, rows in shown), np.zeros(len(data), dtype=np.intp))
+        count = counts_of_draws(_largest_weight(tables, view, len(data)), n_sets, n_draws)
+        found += mean_amounts(Completer(data, known, donors), ledger, runner, shown, count)
     except TooManySetsError:
         none = np.zeros((0, data.problem.n_groups), dtype=bool)
         return Components(none, np.zeros((len(data), 0), dtype=bool), (), 0, (), columns)

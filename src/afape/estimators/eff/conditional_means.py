@@ -134,40 +134,41 @@ class Ledger:
 
 
 def mean_amounts(
-    completer: Completer, ledger: Ledger, runner: Runner, shown: Sequence[tuple[Bools, Ints]], n_draws: int
+    completer: Completer, ledger: Ledger, runner: Runner, shown: Sequence[tuple[Bools, Ints]], count: Ints
 ) -> list[ShownAmounts]:
     """Compute the mean amounts over completions, by row and set, given each of the shown sets.
 
-    ``shown`` are sets with the rows that have them. Completions of several sets are run together, because each call of the
-    classifier takes time and there may be many sets with few rows.
+    ``shown`` are sets with the rows that have them, ``count`` (n,) is the number of completions of each row. Completions of
+    several sets are run together, because each call of the classifier takes time and there may be many sets with few rows.
     """
     collected: list[Collected] = []
-    for batch in _batches(completer, shown, n_draws):
-        key = np.concatenate([np.full(len(values), k) for k, values in batch])
-        rows = np.concatenate([shown[k][1] for k, _ in batch])
+    for batch in _batches(completer, shown, count):
+        key = np.concatenate([np.full(len(rows), k) for k, rows, _ in batch])
+        rows = np.concatenate([rows for _, rows, _ in batch])
         seen = np.array([t | completer.known.groups for t, _ in shown])[key]
         copies = Copies(rows, seen)
-        walked = runner.walk(completer.data, rows, np.concatenate([values for _, values in batch]), copies)
+        walked = runner.walk(completer.data, rows, np.concatenate([values for *_, values in batch]), copies)
         collected.append(ledger.collect((table, key[place]) for table, place in walked))
     if not collected:
         return []
     key, row, reached, amount = Collected.summed(collected)
+    amount.data /= np.repeat(count[row], np.diff(amount.indptr))
     ends = np.searchsorted(key, np.arange(len(shown) + 1))
     return [
-        ShownAmounts(t, row[a:b], reached[a:b], csr_array(amount[a:b] / n_draws))
+        ShownAmounts(t, row[a:b], reached[a:b], csr_array(amount[a:b]))
         for (t, _), a, b in zip(shown, ends[:-1], ends[1:], strict=True)
     ]
 
 
 def _batches(
-    completer: Completer, shown: Sequence[tuple[Bools, Ints]], n_draws: int
-) -> Iterator[list[tuple[int, Floats]]]:
-    """Yield batches of completed rows, each with the index of its shown set."""
-    batch: list[tuple[int, Floats]] = []
+    completer: Completer, shown: Sequence[tuple[Bools, Ints]], count: Ints
+) -> Iterator[list[tuple[int, Ints, Floats]]]:
+    """Yield batches of completed rows, each with the index of its shown set and row numbers."""
+    batch: list[tuple[int, Ints, Floats]] = []
     for k, (t, rows) in enumerate(shown):
-        for values in completer.draws(t, rows, n_draws):
-            batch.append((k, values))
-            if sum(len(done) for _, done in batch) >= _AT_ONCE:
+        for row, values in completer.draws(t, rows, count):
+            batch.append((k, row, values))
+            if sum(len(done) for _, done, _ in batch) >= _AT_ONCE:
                 yield batch
                 batch = []
     if batch:
