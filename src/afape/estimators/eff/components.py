@@ -23,7 +23,7 @@ from .splits import Lattice, Split, splits_up_to
 
 __all__ = ["Components", "assembled", "component_steps", "components_by_view"]
 
-_DRAWS = (2, 12)  # least and largest mean number of completions per row and set
+_DRAWS = (2, 15)  # least and largest mean number of completions per row and set
 _BUDGET = 30  # about this many completions per row, for all sets together; fewer if a row reaches over _STATES states
 _STATES = 16
 _LINES = 2**18  # lines of components per chunk
