@@ -46,6 +46,11 @@ class Crossfit:
     cluster: Ints | None = None
 
     @cached_property
+    def _alone(self) -> bool:
+        """True if no two rows belong together."""
+        return self.cluster is None or len(np.unique(self.cluster)) == len(self.cluster)
+
+    @cached_property
     def n_folds(self) -> int:
         """Number of folds."""
         return int(self.fold.max()) + 1
@@ -62,7 +67,7 @@ class Crossfit:
 
         ``weight`` (m,) are the weights of the fit; default: those of the bootstrap replicate.
         """
-        if self.cluster is None:
+        if self._alone or self.cluster is None:
             return fit.inverse_information
         if weight is None and self.row_weight is not None:
             weight = self.row_weight[rows]
