@@ -165,7 +165,8 @@ def test_parts_of_bounds_add_up_to_the_bounds(bounded):
         coefficients[columns.left, 0] = k * prices
         coefficients[columns.cells, 1] = costs.ravel()
         coefficients[columns.ended, 1] = (costs.min(axis=1), costs.max(axis=1))[k]
-        coefficients = np.pad(coefficients, ((k * columns.width, (1 - k) * columns.width), (0, 0)))
+        after = len(amounts.values) - (k + 1) * columns.width  # the other bound, and parts under extrapolation
+        coefficients = np.pad(coefficients, ((k * columns.width, after), (0, 0)))
         for j, target in enumerate(("acquisition", "misclassification", "total")):
             bounds = result[name][target]
             assert isinstance(bounds, afape.Bounds)
