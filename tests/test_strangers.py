@@ -171,7 +171,7 @@ def test_objects_that_cannot_be_pickled_or_fitted_are_named():
         afape.evaluate(data, afape.AcquireAll(), Locked(), missingness=MCAR(), n_jobs=2)
     with pytest.raises(ValueError, match=r"The model LogisticRegression could not be fitted on .* rows and 1 columns"):
         cost_of(data, propensity=LogisticRegression(solver="nonsense"))
-    with pytest.raises(TypeError, match="'policies' must have non-empty strings as names, but one name is 3"):
+    with pytest.raises(TypeError, match=r"'policies' must be a mapping .*, with texts as names, but one name is 3"):
         afape.compare(data, {3: afape.AcquireAll()}, Sign(), missingness=MCAR())
 
 

@@ -19,7 +19,8 @@ def check_progress(progress: Any) -> None:
     """Raise an error if this is not a valid ``progress`` argument."""
     if progress is not None and not isinstance(progress, bool) and not callable(progress):
         raise TypeError(
-            f"'progress' must be a function of steps done and steps in total, True, False or None, but is {progress!r}."
+            "'progress' must be a function of steps done and steps in total, True, False or None, but is "
+            f"{type(progress).__name__}."
         )
 
 

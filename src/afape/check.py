@@ -108,7 +108,7 @@ def check_missingness(data: Retrospective, missingness: MCAR | MAR | MNAR, *, le
         Tests, sentences about rejected implications, and advice. Records can contradict an assumption, but never prove
         it: they say nothing about values that were not recorded.
     """
-    check_confidence(level, "level")
+    level = check_confidence(level, "level")
     make_plan(data, Silent(), missingness, Options())  # raises an error if the arguments do not fit
     table = check_implications(data, implications(missingness.graph_on(data)))
     change = suggestion_from(missingness, data, table[table["p_adjusted"] < level])

@@ -6,6 +6,7 @@ import warnings
 from collections.abc import Mapping
 from typing import Any
 
+from ._arguments import check_mapping
 from ._progress import Progress, check_progress
 from .agents.policy import Policy, bind_to_records
 from .classifiers import Classifier
@@ -57,10 +58,7 @@ def compare(
     -------
     Comparison
     """
-    if not isinstance(policies, Mapping) or not policies:
-        raise TypeError(f"'policies' must be a mapping from names to policies, but is {type(policies).__name__}.")
-    if odd := [name for name in policies if not isinstance(name, str) or not name.strip()]:
-        raise TypeError(f"'policies' must have non-empty strings as names, but one name is {odd[0]!r}.")
+    policies = check_mapping("policies", policies, "from names to policies")
     arguments = {f"policies[{name!r}]": policy for name, policy in policies.items()}
     found = judge(data, dict(zip(policies, arguments.items(), strict=True)), classifier, missingness, progress, options)
     return Comparison(found, next(iter(found.values())).confidence)

@@ -218,7 +218,7 @@ def test_bad_arguments_of_agents(kind, arguments, message):
 
 
 KNOBS = [
-    ({"hidden": ()}, TypeError, r"'hidden' must be a list of layer sizes such as \(16, 16\), but is \(\)"),
+    ({"hidden": ()}, ValueError, r"'hidden' must be a list of sizes such as \(16, 16\), but is empty"),
     ({"hidden": 16}, TypeError, r"'hidden' must be a list"),
     ({"hidden": (16, 0)}, ValueError, r"'hidden' must be a whole number of at least 1, but is 0"),
     ({"optimizer": "newton"}, ValueError, r"'optimizer' must be one of \['adam', .*but is 'newton'"),

@@ -181,7 +181,7 @@ def test_a_policy_that_needs_the_problem_says_so(policy):
         (lambda: RandomSubset(1.1), ValueError, r"'p' must lie in \[0, 1\]"),
         (lambda: RandomSubset(float("nan")), ValueError, r"'p' must lie in \[0, 1\], but is nan"),
         (lambda: RandomSubset("half"), (TypeError, ValueError), r"'p' must.*'half'"),
-        (lambda: FixedOrder("g0"), TypeError, "'groups' must be a list of group names, but is the text 'g0'"),
+        (lambda: FixedOrder("g0"), TypeError, "'groups' must be a list of group names, but is 'g0'"),
         (lambda: FixedOrder(["g0", "g7"]).bind(priced([1, 1])), ValueError, r"'g7' is not a group.*\['g0', 'g1'\]"),
         (lambda: FixedOrder(["g0", "g0"]).bind(priced([1, 1])), ValueError, "'groups' must name each group once"),
         (lambda: DecisionRule("stop"), TypeError, "'function' must be callable, but is str"),

@@ -178,9 +178,9 @@ EVALUATE = [
             (["ipw"], r"'ipw-semi'.* but 'ipw' is not"),
             (["ipw-semi", "IPW-SEMI"], "'IPW-SEMI' is not"),
             (["ipw-semi-gt"], "'ipw-semi-gt' is not"),  # needs a known propensity beside a learned one
-            ([3], "3 is not"),
+            ([3], "contains 3, which is not text"),
             ("ipw-semi", "list of names, but is 'ipw-semi'"),
-            ([], r"list of names, but is \[\]"),
+            ([], "non-empty list of names"),
             (5, "5"),
         )
     ),
@@ -227,7 +227,7 @@ EVALUATE = [
             f"acquisition_weight {v!r}",
             lambda w, v=v: w.evaluate(acquisition_weight=v),
             ValueError,
-            rf"'acquisition_weight' must be 'before' or 'after', but is {v!r}",
+            rf"'acquisition_weight' must be one of .*'before', 'after'.*, but is {v!r}",
         )
         for v in ("Before", "", None, 1)
     ),

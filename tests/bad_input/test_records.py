@@ -86,7 +86,7 @@ PROBLEM = [
         "class declared twice",
         lambda w: w.problem(classes=["no", "no"]),
         ValueError,
-        "'classes' must be at least two different",
+        "'classes' must be a list of different labels",
     ),
     Bad("classes as number", lambda w: w.problem(classes=2), WRONG, "'classes' must .* 2"),
     Bad("classes as text", lambda w: w.problem(classes="no"), WRONG, "'classes' must .*'no'"),
@@ -237,7 +237,7 @@ RECORDS = [
         "missing_labels",
         lambda w: w.data(missing_labels="ignore"),
         ValueError,
-        "'missing_labels' must be 'raise' or 'drop', but is 'ignore'",
+        "'missing_labels' must be one of .*'raise', 'drop'.*, but is 'ignore'",
     ),
     Bad(
         "one class",

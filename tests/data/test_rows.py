@@ -75,7 +75,7 @@ def test_split_of_a_part_keeps_its_clusters_together():
         ([], "'shares' must be positive and sum to 1"),
         ([[0.5, 0.5]], "'shares' must be positive and sum to 1"),
         ([float("nan"), 0.5], "'shares' must be positive and sum to 1"),
-        (0.5, "'shares' must be positive and sum to 1"),
+        ([0.5, "half"], "'shares' must be positive and sum to 1"),
         ([0.999, 0.001], r"'shares' must give every split a row, but \[0.999, 0.001\] of 100 .* leave split 1 empty"),
     ],
 )
@@ -194,5 +194,5 @@ def test_zero_and_blank_have_one_fingerprint_each():
 
 def test_hide_wants_one_flag_a_row_and_group():
     data = Retrospective(pd.DataFrame({"a": [1.0, 2.0], "y": [0, 1]}), Problem({"a": ["a"]}, {"a": 1.0}, "y", 1.0))
-    with pytest.raises(ValueError, match=r"'keep' must have shape \(2, 1\), rows by groups, but has \(2,\)"):
+    with pytest.raises(ValueError, match=r"'keep' must be booleans of shape \(2, 1\), rows by groups, but is"):
         data.hide(np.array([True, False]))

@@ -94,13 +94,16 @@ class TestLabelled:
         [
             {"classes": [1, "1"]},
             {"categories": {"a": [1, "1"]}},
-            {"groups": {1: ["a"], "1": ["b"]}, "costs": {}},
         ],
     )
     def test_names_that_look_the_same_are_refused(self, spoiled):
         good = {"groups": self.GROUPS, "costs": self.COSTS, "label": "y", "misclassification_cost": 1.0}
         with pytest.raises(ValueError, match="two names that look the same"):
             afape.Problem(**(good | spoiled))
+
+    def test_groups_have_texts_as_names(self):
+        with pytest.raises(TypeError, match=r"'groups' must be a mapping .* with texts as names, but one name is 1"):
+            afape.Problem({1: ["a"], "1": ["b"]}, {}, "y", 1.0)
 
     def test_arrays_of_one_set_under_two_keys_are_refused(self, compared):
         evaluation = compared["all"]

@@ -229,10 +229,10 @@ def test_rows_without_support_do_not_teach(half, learn):
 @pytest.mark.parametrize(
     ("options", "match"),
     [
-        ({"propensity": 2.0}, "'propensity' must not exceed 1"),
+        ({"propensity": 2.0}, "'propensity' must lie in .0, 1., but is 2.0"),
         ({"propensity": 0.05}, "'propensity' must be smaller than 'healthy'"),
-        ({"share": -1}, "'share' must be a number that is not negative"),
-        ({"rows": "many"}, "'rows' must be a number"),
+        ({"share": -1}, "'share' must lie in .0, 1., but is -1"),
+        ({"rows": "many"}, "'rows' must be a whole number"),
     ],
 )
 def test_bad_thresholds(options, match):

@@ -279,8 +279,8 @@ def test_other_arguments_are_checked(result):
     ("outcomes", "kind", "words"),
     [
         (["brier"], TypeError, "'outcomes' must be a mapping"),
-        ({"total": np.mean}, ValueError, "not one of"),
-        ({3: np.mean}, ValueError, "names that are text"),
+        ({"total": np.mean}, ValueError, "must have other names"),
+        ({3: np.mean}, TypeError, "with texts as names, but one name is 3"),
         ({"x": 1.0}, TypeError, "'x' is 1.0"),
         ({"x": lambda v, a, y: np.ones((len(v), 2))}, ValueError, r"'x' must return one number per row"),
         ({"x": lambda v, a, y: "many"}, ValueError, r"'x' must return one number per row"),

@@ -9,6 +9,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike
 
+from .._arguments import check_arrays, shown
 from .._arrays import Bools, Floats, Ints, lines_of
 from ..data.retrospective import Retrospective
 from ..walk.columns import Columns, CostColumns, PartColumns, added, dense
@@ -195,7 +196,10 @@ def _warn_of_scale(known: Floats, actual: Floats) -> None:
 
 
 def _checked(answer: ArrayLike, shape: tuple[int, ...]) -> Floats:
-    found = np.array(answer, dtype=float)
+    try:
+        found = np.array(answer, dtype=float)
+    except Exception as error:
+        raise ValueError(f"KnownValues must return numbers of shape {shape}, but returned {shown(answer)}.") from error
     if found.shape != shape:
         raise ValueError(f"KnownValues must return shape {shape}, but returned {found.shape}.")
     return found
@@ -236,18 +240,15 @@ class BoundKnownValues:
 
 class _ValueArrays(KnownValues):
     def __init__(self, arrays: Mapping[str | tuple[str, ...], ArrayLike], root: ArrayLike | None) -> None:
-        if not isinstance(arrays, Mapping):
-            raise TypeError(f"'arrays' must be a mapping from acquired groups to arrays, not {type(arrays).__name__}.")
-        self.arrays = {key: np.array(values, dtype=float) for key, values in arrays.items()}  # the user may change them
-        self.root_array = None if root is None else np.array(root, dtype=float)
+        self.arrays = check_arrays("arrays", arrays, "from acquired groups to arrays")
+        self.root_array = None if root is None else check_arrays("root", {"root": root}, "")["root",]
         self.root = self.parts = self.root_parts = None
 
     def ask(self, asked: _Asked, columns: Columns) -> Floats:
         """Look up the arrays of every set."""
         problem, table = asked.data.problem, asked.table
         by_set: dict[bytes, Floats] = {}
-        for key, values in self.arrays.items():
-            names = (key,) if isinstance(key, str) else tuple(key)
+        for names, values in self.arrays.items():
             acquired = problem.free.copy()
             acquired[problem.group_index(names, "arrays")] = True
             if acquired.tobytes() in by_set:
@@ -255,7 +256,10 @@ class _ValueArrays(KnownValues):
                     f"'arrays' must have one array per set of groups, but {names} is a set that another key has too. Free "
                     "groups, and the order of groups, do not matter."
                 )
-            by_set[acquired.tobytes()] = _checked(values, (len(asked.data), problem.n_groups + 1, 2))
+            shape = (len(asked.data), problem.n_groups + 1, 2)
+            if values.shape != shape:
+                raise ValueError(f"'arrays' must have shape {shape} for {names}, but the shape is {values.shape}.")
+            by_set[acquired.tobytes()] = values
         out = np.full((len(table.row), problem.n_groups + 1, 2), np.nan)
         for acquired, lines in zip(table.sets, lines_of(table.set_index, len(table.sets)), strict=True):
             found = by_set.get(acquired.tobytes())
@@ -272,4 +276,8 @@ class _ValueArrays(KnownValues):
         """Look up the array of the root."""
         if self.root_array is None:
             return super().ask_root(asked, columns)
-        return _checked(self.root_array, (len(asked.data), 2))[asked.rows]
+        if self.root_array.shape != (len(asked.data), 2):
+            raise ValueError(
+                f"'root' must have shape {(len(asked.data), 2)}, but the shape is {self.root_array.shape}."
+            )
+        return np.asarray(self.root_array[asked.rows])

@@ -13,6 +13,7 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.neural_network import MLPRegressor
 from sklearn.preprocessing import StandardScaler
 
+from .._arguments import check_flag, shown
 from .._arrays import Floats
 from .ridge import PooledRidge, QuadraticRidge
 
@@ -107,18 +108,18 @@ PRESETS = {
 }
 
 
-def as_regressor(regressor: Any) -> ValueRegressor:
+def as_regressor(regressor: Any, argument: str = "values") -> ValueRegressor:
     """Return a `ValueRegressor` from the name of a preset, a `ValueRegressor`, or a scikit-learn regressor."""
     if isinstance(regressor, ValueRegressor):
         return regressor
     if isinstance(regressor, str):
         if regressor not in PRESETS:
-            raise ValueError(f"'values' must be one of {list(PRESETS)} or a regressor, but is {regressor!r}.")
+            raise ValueError(f"{argument!r} must be one of {list(PRESETS)} or a regressor, but is {regressor!r}.")
         return PRESETS[regressor]()
     if isinstance(regressor, type) or not (hasattr(regressor, "fit") and hasattr(regressor, "predict")):
         raise TypeError(
-            f"'values' must be a preset ({list(PRESETS)}), an instance of a scikit-learn regressor, a ValueRegressor, "
-            f"LearnedValues or KnownValues, not {regressor!r}."
+            f"{argument!r} must be a preset ({list(PRESETS)}), an instance of a scikit-learn regressor, a ValueRegressor, "
+            f"LearnedValues or KnownValues, not {shown(regressor)}."
         )
     return ValueRegressor(regressor)
 
@@ -144,9 +145,8 @@ class LearnedValues:
     augment_label: bool = True
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "regressor", as_regressor(self.regressor))
-        if not isinstance(self.augment_label, bool | np.bool_):
-            raise TypeError(f"'augment_label' must be True or False, but is {self.augment_label!r}.")
+        object.__setattr__(self, "regressor", as_regressor(self.regressor, "regressor"))
+        check_flag("augment_label", self.augment_label)
 
     @property
     def of_parts(self) -> LearnedValues:

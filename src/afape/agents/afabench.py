@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
 
-from .._arguments import check_choice, check_count
+from .._arguments import check_choice, check_count, check_list, shown
 from .._arrays import Bools, Floats, Ints
 from ..data.problem import Problem
 from ..warnings import StochasticMethodWarning, warn
@@ -60,7 +60,7 @@ def from_afabench(
     """
     asked = getattr(method, "act", None) or getattr(method, "select", None)
     if isinstance(method, type) or not callable(asked):
-        raise TypeError(f"'method' must be an object with a method act or select, as in AFABench, not {method!r}.")
+        raise TypeError(f"'method' must be an object with a method act or select, as in AFABench, not {shown(method)}.")
     check_choice("repeated", repeated, ("raise", "stop"))
     check_count("n_draws", n_draws, 1)
     return BenchPolicy(method, asked, _listed(selections), repeated == "stop", n_draws)
@@ -70,9 +70,7 @@ def _listed(selections: Any) -> list[str | int] | None:
     """Selections as a list. `BenchPolicy` checks later that the problem has these groups."""
     if selections is None:
         return None
-    if isinstance(selections, str | bytes | Mapping) or not isinstance(selections, Iterable):
-        raise TypeError(f"'selections' must be a list of group names or indices, but is {selections!r}.")
-    found = list(selections)
+    found = check_list("selections", selections, "group names or indices")
     if not found:
         raise ValueError(
             "'selections' must name at least one group, but is empty. Leave it out if selection j is group j."
@@ -131,7 +129,7 @@ class BenchPolicy:
             else:
                 known = list(names) or f"the indices 0 to {n_groups - 1} (names after bind(problem))"
                 raise ValueError(
-                    f"'selections' must name groups, but {chosen!r} is not a group. The groups are {known}."
+                    f"'selections' must name groups, but {shown(chosen)} is not a group. The groups are {known}."
                 )
         return np.array(found, dtype=np.intp)
 
@@ -209,7 +207,7 @@ def classifier_from_afabench(classifier: Any) -> BenchClassifier:
     """
     asked = getattr(classifier, "predict", None) or classifier
     if isinstance(classifier, type) or not callable(asked):
-        raise TypeError(f"'classifier' must have predict or be callable, as in AFABench, but is {classifier!r}.")
+        raise TypeError(f"'classifier' must have predict or be callable, as in AFABench, but is {shown(classifier)}.")
     return BenchClassifier(classifier, asked)
 
 

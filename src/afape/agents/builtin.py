@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from .._arguments import check_count, check_number
+from .._arguments import check_count, check_number, check_texts, shown
 from .._arrays import Bools, Floats, Ints
 from ..data.problem import Problem
 from .policy import Policy, bind, check_policy, ignores_values, not_bound, one_hot_actions
@@ -91,11 +91,9 @@ class FixedOrder(_Arguments):
     ignores_values = True
 
     def __init__(self, groups: Sequence[str]) -> None:
-        if isinstance(groups, str):
-            raise TypeError(f"'groups' must be a list of group names, but is the text {groups!r}.")
-        if isinstance(groups, set | frozenset) or not isinstance(groups, Iterable):
-            raise TypeError(f"'groups' must be a list of group names, in order, but is {groups!r}.")
-        self.groups = list(groups)
+        if isinstance(groups, set | frozenset):
+            raise TypeError(f"'groups' must be a list of group names, in order, but is {shown(groups)}.")
+        self.groups = check_texts("groups", groups, "group names")
 
     def bind(self, problem: Problem) -> Policy:
         """Look up the groups by name."""

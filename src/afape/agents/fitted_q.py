@@ -10,7 +10,7 @@ import pandas as pd
 from sklearn.base import clone
 from sklearn.ensemble import HistGradientBoostingRegressor
 
-from .._arguments import check_count
+from .._arguments import check_count, shown
 from .._arrays import Bools, Floats, Ints, every
 from ..classifiers import Classifier, column_means
 from ..data.problem import Problem
@@ -80,7 +80,7 @@ class FittedQ:
         if regressor is not None and (lacking or isinstance(regressor, type)):
             raise TypeError(
                 "'regressor' must be a scikit-learn regressor with fit and predict, but is "
-                f"{regressor!r}. Leave it out for gradient boosting."
+                f"{shown(regressor)}. Leave it out for gradient boosting."
             )
         if n_iterations is not None:
             check_count("n_iterations", n_iterations, 1)

@@ -86,7 +86,7 @@ class CostSensitiveNaiveBayes(LearnedAgent):
             count = np.full((n_classes, tree.tree_.node_count), 0.0)
             np.add.at(count, (data.labels[rows], leaf), 1.0)
             is_leaf = tree.tree_.children_left < 0  # inner nodes are not values and keep probability 0
-            count[:, is_leaf] += self.smoothing
+            count[:, is_leaf] += float(self.smoothing)
             self.trees_.append(tree)
             self.tables_.append(count / count.sum(axis=1, keepdims=True))
 

@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from .._arguments import LARGEST_SEED, check_between, check_choice, check_count
+from .._arguments import LARGEST_SEED, check_between, check_choice, check_count, check_list
 from .._arrays import Bools, Floats, Ints
 
 __all__ = ["SetWeights", "Training", "check_agent_arguments"]
@@ -62,11 +62,10 @@ class Training:
     pretraining: int = 0
 
     def __post_init__(self) -> None:
-        if isinstance(self.hidden, str) or not isinstance(self.hidden, Sequence) or not self.hidden:
-            raise TypeError(f"'hidden' must be a list of layer sizes such as (16, 16), but is {self.hidden!r}.")
-        for units in self.hidden:
-            check_count("hidden", units, 1)
-        object.__setattr__(self, "hidden", tuple(int(units) for units in self.hidden))
+        hidden = tuple(check_count("hidden", n, 1) for n in check_list("hidden", self.hidden, "sizes such as (16, 16)"))
+        if not hidden:
+            raise ValueError("'hidden' must be a list of sizes such as (16, 16), but is empty.")
+        object.__setattr__(self, "hidden", hidden)
         check_choice("optimizer", self.optimizer, _OPTIMIZERS)
         check_between("learning_rate", self.learning_rate, 0, above=True)
         for name in ("n_rounds", "n_episodes", "n_steps", "batch_size", "replay_size", "target_every"):

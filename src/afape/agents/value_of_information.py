@@ -9,8 +9,9 @@ from sklearn.base import clone
 from sklearn.ensemble import HistGradientBoostingClassifier
 from sklearn.tree import DecisionTreeRegressor
 
-from .._arguments import LARGEST_SEED, check_count, check_seed
+from .._arguments import LARGEST_SEED, check_count, check_seed, shown
 from .._arrays import Bools, Floats, Ints
+from .._models import NotFittedError, fit_alone
 from ..classifiers import Classifier, ask_classifier
 from ..data.retrospective import Retrospective
 from .learned_agent import Layout, LearnedAgent
@@ -72,7 +73,7 @@ class ValueOfInformation(LearnedAgent):
         check_count("min_leaf", self.min_leaf, 1)
         if self.estimator is not None and not hasattr(self.estimator, "predict_proba"):
             raise TypeError(
-                f"'estimator' must be a scikit-learn classifier with predict_proba, not {self.estimator!r}."
+                f"'estimator' must be a scikit-learn classifier with predict_proba, not {shown(self.estimator)}."
             )
 
     def _learn(self, data: Retrospective, classifier: Classifier) -> None:
@@ -90,7 +91,10 @@ class ValueOfInformation(LearnedAgent):
             model = HistGradientBoostingClassifier(
                 max_iter=80, max_leaf_nodes=16, min_samples_leaf=self.min_leaf, random_state=self.random_state
             )
-        self.posterior_ = clone(model).fit(X.copy(), y.copy())  # the estimator may be the user's
+        try:
+            self.posterior_ = fit_alone(clone(model), X, y)
+        except NotFittedError as error:
+            raise ValueError(f"'estimator' must be a classifier that accepts NaN, but: {error}") from error
         self.costs_, self.classifier_ = data.costs, classifier
         self.trees_: dict[int, Any] = {}
         self.donors_: dict[int, Floats] = {}

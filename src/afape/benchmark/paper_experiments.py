@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from .._arguments import check_folder, did_you_mean
+from .._arguments import check_folder, did_you_mean, shown
 from .claims import write_claims
 from .description import read_description
 from .identity import identity_of
@@ -25,7 +25,9 @@ def describe(name: str) -> Path:
     """Return the path of the TOML file that describes an experiment of the paper."""
     if not isinstance(name, str) or name not in EXPERIMENTS:
         hint = did_you_mean(name, EXPERIMENTS)
-        raise UnknownExperimentError(f"'name' must be one of {', '.join(EXPERIMENTS)}, or all, but is {name!r}.{hint}")
+        raise UnknownExperimentError(
+            f"'name' must be one of {', '.join(EXPERIMENTS)}, or all, but is {shown(name)}.{hint}"
+        )
     return Path(__file__).parent / "paper" / f"{name}.toml"
 
 

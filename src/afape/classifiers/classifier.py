@@ -7,7 +7,7 @@ from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.base import BaseEstimator, ClassifierMixin, is_regressor
+from sklearn.base import BaseEstimator, is_regressor
 
 from .._arguments import in_order_of_rows
 from .._arrays import Bools, Floats, Ints
@@ -37,7 +37,13 @@ def check_classifier(classifier: Any, data: Retrospective) -> Classifier:
     name = type(classifier).__name__
     if isinstance(classifier, type):
         raise TypeError(f"'classifier' must be an instance, but is the class {classifier.__name__} itself.")
-    if isinstance(classifier, ClassifierMixin):
+    if (
+        isinstance(classifier, BaseEstimator)
+        and not isinstance(classifier, ImputedClassifier)
+        and is_regressor(classifier)
+    ):
+        raise TypeError(f"'classifier' must predict label codes, but {name} is a regressor.")
+    if isinstance(classifier, BaseEstimator) and hasattr(classifier, "predict"):
         try:
             inspect.signature(classifier.predict).bind(None, None)
         except TypeError as error:
@@ -45,12 +51,6 @@ def check_classifier(classifier: Any, data: Retrospective) -> Classifier:
                 f"'classifier' must have a method predict(values, acquired), but {name} takes values alone. Use "
                 f"afape.ImputedClassifier({name}(...)).fit(training_data)."
             ) from error
-    if (
-        isinstance(classifier, BaseEstimator)
-        and not isinstance(classifier, ImputedClassifier)
-        and is_regressor(classifier)
-    ):
-        raise TypeError(f"'classifier' must predict label codes, but {name} is a regressor.")
     if not callable(getattr(classifier, "predict", None)):
         raise TypeError(f"'classifier' must have a method predict(values, acquired), but {name} has none.")
     if isinstance(classifier, ImputedClassifier) and not hasattr(classifier, "estimator_"):

@@ -11,7 +11,7 @@ from sklearn.calibration import CalibratedClassifierCV
 from sklearn.ensemble import RandomForestClassifier
 from sklearn.model_selection import GroupKFold
 
-from .._arguments import check_choice, check_flag, check_number, check_seed
+from .._arguments import LARGEST_SEED, check_choice, check_flag, check_number, check_seed
 from .._arrays import Bools, Floats, Ints
 from ..data.retrospective import Retrospective, check_records
 from ..warnings import UnrecordedColumnWarning, warn
@@ -99,7 +99,8 @@ class ImputedClassifier(BaseEstimator):  # type: ignore[misc]
     def _shares(self) -> list[Any]:
         """Drop probabilities of the copies."""
         given = self.drop_probability
-        return list(given) if isinstance(given, list | tuple | np.ndarray) else [given]
+        several = isinstance(given, list | tuple) or (isinstance(given, np.ndarray) and given.ndim == 1)
+        return list(given) if several else [given]  # type: ignore[arg-type]
 
     def _thinned(self, data: Retrospective) -> list[Floats]:
         """Return copies of the values (n, d) in which costly groups are dropped at random."""
@@ -111,7 +112,7 @@ class ImputedClassifier(BaseEstimator):  # type: ignore[misc]
         check_records(data)
         for share in self._shares:
             check_number("drop_probability", share, "lie in [0, 1]", lambda v: 0 <= v <= 1)
-        check_seed(self.random_state)
+        check_seed(self.random_state, most=LARGEST_SEED)
         if self.decide is not None:
             check_choice("decide", self.decide, ("label", "cost"))
         check_flag("impute", self.impute)

@@ -12,7 +12,7 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
-from .._arguments import check_choice, check_seed
+from .._arguments import LARGEST_SEED, check_choice, check_list, check_seed
 from .._arrays import Floats, units_of
 from ..data.retrospective import Retrospective, check_records
 from .imputed_classifier import ImputedClassifier
@@ -115,8 +115,8 @@ def train_classifier(
     ['forest', 'logistic', 'boosting', 'always 1']
     """
     check_records(data)
-    check_seed(random_state)
-    names = [kinds] if isinstance(kinds, str) else list(kinds)
+    check_seed(random_state, most=LARGEST_SEED)
+    names = [kinds] if isinstance(kinds, str) else check_list("kinds", kinds, f"kinds out of {list(KINDS)}")
     for name in names:
         check_choice("kinds", name, tuple(KINDS))
     if not names:

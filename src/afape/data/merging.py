@@ -7,7 +7,7 @@ from typing import Any
 
 import narwhals.stable.v1 as nw
 
-from .._arguments import check_choice
+from .._arguments import check_choice, check_mapping, check_texts, shown
 
 __all__ = ["merge_columns"]
 
@@ -41,15 +41,18 @@ def merge_columns(frame: Any, columns: Mapping[str, Sequence[str]], how: str = "
     1     1      95.0
     """
     check_choice("how", how, _HOW)
-    if not isinstance(columns, Mapping) or not columns:
-        raise TypeError(f"'columns' must be a mapping from new columns to lists of columns, but is {columns!r}.")
+    named = check_mapping("columns", columns, "from new columns to lists of columns")
+    listed = {
+        new: [old] if isinstance(old, str) else check_texts("columns", old, "columns") for new, old in named.items()
+    }
     try:
         table: nw.DataFrame[Any] = nw.from_native(frame, eager_only=True)
     except TypeError as error:
         raise TypeError(
             f"'frame' must be a pandas, polars or pyarrow table in memory, not {type(frame).__name__}."
         ) from error
-    listed = {new: [old] if isinstance(old, str) else list(old) for new, old in columns.items()}
+    if not table.columns:
+        raise ValueError("'frame' must have columns, but is empty.")
     merged = [name for names in listed.values() for name in names]
     for name in merged:
         if name not in table.columns:
@@ -59,7 +62,7 @@ def merge_columns(frame: Any, columns: Mapping[str, Sequence[str]], how: str = "
             )
     if len(set(merged)) < len(merged) or not all(listed.values()):
         raise ValueError(
-            f"'columns' must name each old column once, and at least one for each new column, but is {columns!r}."
+            f"'columns' must name each old column once, and at least one for each new column, but is {shown(columns)}."
         )
     taken = [new for new in listed if new in table.columns and new not in merged]
     if taken:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass, field
 from decimal import Decimal
 from numbers import Integral, Real
@@ -11,10 +11,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from .._arguments import check_different_texts, positions_of
+from .._arguments import as_float, check_different_texts, check_list, check_mapping, is_number, positions_of, shown
 from .._arrays import Bools, Floats, Ints
 
-__all__ = ["Problem"]
+__all__ = ["Problem", "check_column"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -82,7 +82,7 @@ class Problem:
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "groups", _checked_groups(self.groups))
-        object.__setattr__(self, "label", column_name(self.label))
+        object.__setattr__(self, "label", check_column("label", self.label))
         object.__setattr__(self, "costs", _checked_costs(self.costs, self.groups))
         labels, cost = _labels_and_matrix(self.misclassification_cost)
         object.__setattr__(self, "cost_labels", labels)
@@ -96,15 +96,13 @@ class Problem:
         for array in (self.prices, self.free, self.misclassification_cost):
             array.setflags(write=False)  # type: ignore[union-attr]
         for argument in ("categories", "blank_means"):
-            if not isinstance(getattr(self, argument), Mapping):
-                given = type(getattr(self, argument)).__name__
-                raise TypeError(f"{argument!r} must be a mapping from column names, but is a {given}.")
-            check_different_texts(argument, getattr(self, argument))
-            object.__setattr__(self, argument, {column_name(c): v for c, v in getattr(self, argument).items()})
+            given = check_mapping(argument, getattr(self, argument), "from column names", empty=True, texts=False)
+            check_different_texts(argument, [c for c in given if isinstance(c, str | Integral)])
+            object.__setattr__(self, argument, {column_name(c): v for c, v in given.items()})
             unknown = [c for c in getattr(self, argument) if c not in self.feature_columns]
             if unknown:
                 raise ValueError(
-                    f"{argument!r} must name columns of 'groups', but {unknown[0]!r} is in no group. "
+                    f"{argument!r} must name columns of 'groups', but {shown(unknown[0])} is in no group. "
                     f"The columns are {list(self.feature_columns)}."
                 )
         listed = {column: _checked_levels(column, levels) for column, levels in self.categories.items()}
@@ -149,25 +147,32 @@ class Problem:
         return f"Problem({', '.join(groups)}; label {self.label!r})"
 
 
+_NUMBERED = range(-(2**63), 2**63)  # numbers of columns
+
+
 def column_name(name: Any) -> Any:
     """Return a whole number as text, because pandas numbers unnamed columns; return other names unchanged."""
-    return str(name) if isinstance(name, Integral) and not isinstance(name, bool) else name
+    return str(name) if isinstance(name, Integral) and not isinstance(name, bool) and int(name) in _NUMBERED else name
+
+
+def check_column(argument: str, name: Any) -> str:
+    """Return the name of a column: a text, or a whole number as text."""
+    name = column_name(name)
+    if not isinstance(name, str) or not name:
+        raise TypeError(f"{argument!r} must have columns whose names are text, but one is {shown(name)}.")
+    return name
 
 
 def _checked_groups(groups: Mapping[str, Sequence[str]]) -> dict[str, tuple[str, ...]]:
-    if not isinstance(groups, Mapping) or not groups:
-        raise ValueError("'groups' must be a mapping from at least one group name to its columns.")
-    check_different_texts("groups", groups)
     owner: dict[str, str] = {}
     checked = {}
-    for name, columns in groups.items():
-        if not isinstance(columns, Iterable):
-            raise TypeError(f"'groups' must give each group a list of columns, but {name!r} has {columns!r}.")
+    for name, columns in check_mapping("groups", groups, "from at least one group name to its columns").items():
         if isinstance(columns, set | frozenset):
             raise TypeError(
-                f"'groups' must list columns in order, but {name!r} has the set {columns!r}, which has no order."
+                f"'groups' must list columns in order, but {name!r} has the set {shown(columns)}, which has no order."
             )
-        columns = (columns,) if isinstance(columns, str) else tuple(column_name(c) for c in columns)
+        listed = [columns] if isinstance(columns, str) else check_list("groups", columns, f"columns for {name!r}")
+        columns = tuple(check_column("groups", column) for column in listed)
         if not columns:
             raise ValueError(f"'groups' must give each group a column, but {name!r} has none.")
         for column in columns:
@@ -186,11 +191,13 @@ def _checked_costs(costs: Mapping[str, float], groups: Mapping[str, Sequence[str
         raise TypeError(f"'costs' must be a mapping from group name to price, not {type(costs).__name__}.")
     for name, price in costs.items():
         if name not in groups:
-            raise ValueError(f"'costs' must name groups, but {name!r} is not a group. The groups are {list(groups)}.")
-        number = isinstance(price, Real | Decimal) and not isinstance(price, bool | np.bool_)
-        if not number or not np.isfinite(float(price)) or price < 0:
             raise ValueError(
-                f"'costs' must be finite and not negative, but the price of {name!r} is {price!r}. "
+                f"'costs' must name groups, but {shown(name)} is not a group. The groups are {list(groups)}."
+            )
+        number = (isinstance(price, Decimal) and not price.is_snan()) or is_number(price)
+        if not number or not 0 <= as_float(price) < np.inf:
+            raise ValueError(
+                f"'costs' must be finite and not negative, but the price of {name!r} is {shown(price)}. "
                 "A free group needs no price."
             )
     return {name: float(price) for name, price in costs.items()}
@@ -202,9 +209,9 @@ def _checked_cost(cost: ArrayLike) -> Floats:
         array = np.array(cost, dtype=float)  # a copy: the user may change the original
         if kind not in "iufO":
             raise TypeError
-    except (TypeError, ValueError, OverflowError) as error:
+    except Exception as error:  # numpy calls the user's objects
         raise ValueError(
-            f"'misclassification_cost' must be one number or a square matrix of numbers, but is {cost!r}."
+            f"'misclassification_cost' must be one number or a square matrix of numbers, but is {shown(cost)}."
         ) from error
     if array.ndim not in (0, 2) or (array.ndim == 2 and array.shape[0] != array.shape[1]):
         raise ValueError(
@@ -213,7 +220,7 @@ def _checked_cost(cost: ArrayLike) -> Floats:
         )
     if not np.isfinite(array).all() or (array.ndim == 0 and array < 0):
         raise ValueError(
-            f"'misclassification_cost' must be finite, and not negative if it is one number, but is {cost!r}."
+            f"'misclassification_cost' must be finite, and not negative if it is one number, but is {shown(cost)}."
         )
     return array
 
@@ -226,15 +233,15 @@ def _labels_and_matrix(cost: Any) -> tuple[tuple[Any, ...] | None, Any]:
     if len(rows) < len(cost) or not rows:
         raise ValueError(
             "'misclassification_cost' must give each true label a mapping from predicted labels to costs, as in "
-            f"{{'died': {{'survived': 500.0}}, ...}}, but is {cost!r}."
+            f"{{'died': {{'survived': 500.0}}, ...}}, but is {shown(cost)}."
         )
     labels = list(dict.fromkeys([*rows, *(predicted for row in rows.values() for predicted in row)]))
     for true in labels:
         for predicted in labels:
             if true != predicted and predicted not in rows.get(true, {}):
                 raise ValueError(
-                    f"'misclassification_cost' must have a cost for every error, but lacks that of predicting {predicted!r} if "
-                    f"{true!r} is true."
+                    f"'misclassification_cost' must have a cost for every error, but lacks that of predicting "
+                    f"{shown(predicted)} if {shown(true)} is true."
                 )
     return tuple(labels), [[rows[true].get(predicted, 0.0) for predicted in labels] for true in labels]
 
@@ -247,12 +254,19 @@ def label_text(label: Any) -> str:
 def _checked_levels(column: str, levels: Any) -> list[Any] | None:
     if levels is None:
         return None
-    if not isinstance(levels, Iterable) or isinstance(levels, set | frozenset):
-        raise TypeError(f"'categories' must list the levels of a column, in order, but {column!r} has {levels!r}.")
-    listed = list(levels)
-    if isinstance(levels, str) or len(set(listed)) < len(listed):
-        raise ValueError(f"'categories' must list different levels, but {column!r} has {levels!r}.")
-    check_different_texts("categories", listed)
+    if isinstance(levels, set | frozenset):
+        raise TypeError(f"'categories' must list the levels of a column, in order, but {column!r} has {shown(levels)}.")
+    return _different("categories", levels, f"levels for {column!r}")
+
+
+def _different(argument: str, value: Any, what: str) -> list[Any]:
+    """Return a list of different texts or numbers; 1 and "1" are not different."""
+    listed = check_list(argument, value.tolist() if isinstance(value, np.ndarray) else value, what)
+    if odd := [entry for entry in listed if not isinstance(entry, Hashable) or not np.isscalar(entry)]:
+        raise TypeError(f"{argument!r} must be a list of {what}, but contains {shown(odd[0])}.")
+    if len(set(listed)) < len(listed):
+        raise ValueError(f"{argument!r} must be a list of different {what}, but is {shown(value)}.")
+    check_different_texts(argument, listed)
     return listed
 
 
@@ -281,10 +295,10 @@ def _places(classes: list[Any], labels: list[Any]) -> list[int]:
 
 
 def _checked_classes(classes: Sequence[Any], cost: Floats) -> list[Any]:
-    if isinstance(classes, str | set | frozenset) or not isinstance(classes, Iterable):
-        raise TypeError(f"'classes' must be a list of labels, in order, but is {classes!r}.")
-    classes = classes.tolist() if isinstance(classes, np.ndarray) else list(classes)
-    if len(set(classes)) < len(classes) or len(classes) < 2:
+    if isinstance(classes, set | frozenset):
+        raise TypeError(f"'classes' must be a list of labels, in order, but is {shown(classes)}.")
+    classes = _different("classes", classes, "labels")
+    if len(classes) < 2:
         raise ValueError(f"'classes' must be at least two different labels, but is {list(classes)}.")
     check_different_texts("classes", classes)
     if cost.ndim == 2 and len(cost) != len(classes):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import uuid
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from copy import copy
 from typing import Any
 
@@ -13,12 +13,12 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from .._arguments import check_seed
+from .._arguments import as_float, check_choice, check_list, check_seed, is_number, shown
 from .._arrays import Bools, Floats, Ints, every, units_of
 from ..warnings import CodeValuesWarning, PartialGroupWarning, warn
 from .codes import missing_codes
 from .encoding import declared_levels, encode_column, encode_labels, plain_values
-from .problem import Problem, column_name
+from .problem import Problem, check_column, column_name
 
 __all__ = ["Retrospective", "check_records"]
 
@@ -91,10 +91,9 @@ class Retrospective:
     def __init__(
         self, frame: Any, problem: Problem, *, cluster: str | None = None, missing_labels: str = "raise"
     ) -> None:
-        cluster = column_name(cluster)
+        cluster = None if cluster is None else check_column("cluster", cluster)
+        check_choice("missing_labels", missing_labels, ("raise", "drop"))
         table = _as_table(frame, problem, cluster)
-        if missing_labels not in ("raise", "drop"):
-            raise ValueError(f"'missing_labels' must be 'raise' or 'drop', but is {missing_labels!r}.")
         labels, classes, labelled = encode_labels(table[problem.label], problem.classes)
         positions = np.arange(len(table), dtype=np.intp)
         if not labelled.all():
@@ -186,6 +185,7 @@ class Retrospective:
 
     def take(self, rows: NDArray[Any]) -> Retrospective:
         """Return the rows at these positions, or where a mask is True, with the same encoding."""
+        rows = _checked_rows(rows, len(self))
         new = copy(self)
         new.values, new.recorded, new.labels = self.values[rows], self.recorded[rows], self.labels[rows]
         new.positions = self.positions[rows]
@@ -195,10 +195,13 @@ class Retrospective:
 
     def hide(self, keep: Bools) -> Retrospective:
         """Return the records without the groups for which ``keep``, shape (n, G), is False."""
-        if np.shape(keep) != self.recorded.shape:
-            raise ValueError(f"'keep' must have shape {self.recorded.shape}, rows by groups, but has {np.shape(keep)}.")
+        shape = getattr(keep, "shape", None)
+        if shape != self.recorded.shape or np.asarray(keep).dtype != bool:
+            raise ValueError(
+                f"'keep' must be booleans of shape {self.recorded.shape}, rows by groups, but is {shown(keep)}."
+            )
         new = copy(self)
-        new.recorded = self.recorded & np.asarray(keep, dtype=bool)
+        new.recorded = self.recorded & np.asarray(keep)
         new.values = np.where(new.recorded[:, self.column_group], self.values, np.nan)
         new._freeze()
         return new
@@ -219,13 +222,10 @@ class Retrospective:
             One per share.
         """
         check_seed(random_state)
-        shares = list(shares) if isinstance(shares, Iterable) and not isinstance(shares, str) else shares
-        try:
-            sizes = np.asarray(shares, dtype=float)
-        except (TypeError, ValueError) as error:
-            raise ValueError(f"'shares' must be positive and sum to 1, but is {shares!r}.") from error
-        if sizes.ndim != 1 or len(sizes) == 0 or not (sizes > 0).all() or not abs(sizes.sum() - 1) <= 1e-9:
-            raise ValueError(f"'shares' must be positive and sum to 1, but is {shares!r}.")
+        shares = check_list("shares", shares, "numbers")
+        sizes = np.array([as_float(share) if is_number(share) else np.nan for share in shares])
+        if not len(sizes) or not (sizes > 0).all() or not abs(sizes.sum() - 1) <= 1e-9:
+            raise ValueError(f"'shares' must be positive and sum to 1, but is {shown(shares)}.")
         units = units_of(len(self), self.cluster)
         n_units = int(units.max()) + 1
         place = np.empty(n_units, dtype=np.intp)
@@ -249,6 +249,24 @@ class Retrospective:
             mixed = (bits ^ (bits >> np.uint64(31))) * (2 * key + np.uint64(1))
             mixed = (mixed ^ (mixed >> np.uint64(29))) * (2 * key[::-1] + np.uint64(1))
             return np.asarray(mixed.sum(axis=1, dtype=np.uint64))
+
+
+def _checked_rows(rows: Any, n_rows: int) -> NDArray[Any]:
+    """Return positions of rows, or a mask, as an array."""
+    rule = f"'rows' must be positions below {n_rows}, or {n_rows} booleans"
+    if isinstance(rows, str | bytes | dict | set):
+        raise TypeError(f"{rule}, but is {shown(rows)}.")
+    try:
+        found = np.arange(n_rows)[rows] if isinstance(rows, slice) else np.asarray(rows)
+    except Exception as error:  # numpy calls the user's objects
+        raise TypeError(f"{rule}, but is {shown(rows)}.") from error
+    mask = found.dtype == bool
+    whole = found.dtype.kind in "iu" or found.size == 0
+    if found.ndim != 1 or (mask and len(found) != n_rows) or not (mask or whole):
+        raise ValueError(f"{rule}, but is {shown(rows)}.")
+    if not mask and ((found < -n_rows) | (found >= n_rows)).any():
+        raise ValueError(f"{rule}, but contains {found[(found < -n_rows) | (found >= n_rows)][0]}.")
+    return found if mask else found.astype(np.intp)
 
 
 def check_records(data: Any, argument: str = "data") -> Retrospective:

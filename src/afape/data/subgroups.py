@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Hashable
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
-from .._arguments import in_order_of_rows
+from .._arguments import in_order_of_rows, shown
 from .._arrays import Bools, Ints, any_of
 from .retrospective import Retrospective
 
@@ -53,8 +54,10 @@ def levels_of(by: Any, data: Retrospective) -> Levels:
         return _of_column(by, data)
     try:
         entries = np.asarray(in_order_of_rows(by), dtype=object)
-    except ValueError as error:
-        raise ValueError(f"'by' must be a column name or an array of {len(data)} entries.") from error
+    except Exception as error:  # numpy calls the user's objects
+        raise ValueError(
+            f"'by' must be a column name or an array of {len(data)} entries, but is {shown(by)}."
+        ) from error
     if entries.shape != (len(data),):
         raise ValueError(
             f"'by' must be the name of a column or an array with one entry per row, shape ({len(data)},), but has shape "
@@ -83,6 +86,8 @@ def _of_column(name: str, data: Retrospective) -> Levels:
 
 
 def _numbered(name: str, entries: list[Any]) -> Levels:
+    if odd := [e for e in entries if not isinstance(e, Hashable)]:
+        raise TypeError(f"'by' must have texts or numbers as entries, but one is {shown(odd[0])}.")
     known = {e for e in entries if not _blank(e)}
     if len(known) > _MOST:
         raise ValueError(

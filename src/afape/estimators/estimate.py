@@ -9,7 +9,7 @@ from statistics import NormalDist
 import numpy as np
 from scipy.special import ndtri, stdtr
 
-from .._arguments import check_confidence
+from .._arguments import check_choice, check_confidence, check_number
 from .._arrays import Floats, Ints, cluster_sums, effective_size, standard_error
 from .._copies import HandsOutCopies
 from ..walk.tariff import TARGETS
@@ -18,6 +18,8 @@ from .unseen import Reach, combined_excess, reach
 __all__ = ["TARGETS", "Bounds", "Estimate", "certain", "limits_of_sum"]
 
 _ROUNDING = 1e-12  # standard errors below this, relative to the estimate, are rounding errors
+
+_KINDS = ("normal", "bootstrap-normal", "bootstrap-percentile")
 
 
 @dataclass(frozen=True, eq=False)
@@ -109,8 +111,7 @@ class Estimate(HandsOutCopies):
             distribution. "bootstrap-percentile" uses quantiles of the replicates.
         """
         level = check_confidence(self.confidence if confidence is None else confidence)
-        if kind not in ("normal", "bootstrap-normal", "bootstrap-percentile"):
-            raise ValueError(f"'kind' must be 'normal', 'bootstrap-normal' or 'bootstrap-percentile', but is {kind!r}.")
+        check_choice("kind", kind, _KINDS)
         if kind == "bootstrap-percentile":
             good = self._replicates()
             if len(good) < 2:
@@ -155,6 +156,7 @@ class Estimate(HandsOutCopies):
 
     def p_value(self, at: float = 0.0) -> float:
         """Return the two-sided p-value of the value ``at``: the smallest 1 - confidence whose interval excludes it."""
+        at = check_number("at", at, "be a finite number", np.isfinite)
         gap, (error, freedom) = at - self.value, self._error
         if np.isnan(gap) or np.isnan(error):
             return float("nan")
@@ -307,6 +309,7 @@ class Bounds(Estimate):
     def interval(self, confidence: float | None = None, kind: str = "normal") -> tuple[float, float]:
         """Return the confidence interval of the true cost; arguments as in `Estimate.interval`."""
         level = check_confidence(self.confidence if confidence is None else confidence)
+        check_choice("kind", kind, _KINDS)
         if kind == "bootstrap-percentile":
             return self._possible(self.least.interval(level, kind)[0], self.largest.interval(level, kind)[1])
         errors = [_half_width(e, kind, side) for side, e in enumerate((self.least, self.largest))]

@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from .._arguments import check_path, check_texts
 from .errors import TableError
 
 if TYPE_CHECKING:
@@ -46,7 +47,7 @@ def read_table(path: str | Path, blanks: Sequence[str] = ()) -> pd.DataFrame:
     -------
     DataFrame
     """
-    file = Path(path)
+    file, blanks = check_path("path", path), check_texts("blanks", blanks, "texts")
     kind = _kind(file)
     return _parquet(file, blanks) if kind in _BINARY else _text(file, blanks, _TEXT[kind])
 

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from .._arguments import check_path
 from .errors import ProblemFileError, nearest
 from .toml_positions import KeyPath, positions_in
 
@@ -39,7 +40,7 @@ class TomlSource:
     @staticmethod
     def of(path: str | Path) -> TomlSource:
         """Read and parse a file."""
-        file = Path(path)
+        file = check_path("path", path)
         try:
             text = file.read_text(encoding="utf-8-sig").replace("\r\n", "\n")
         except FileNotFoundError:

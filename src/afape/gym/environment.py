@@ -9,8 +9,9 @@ import numpy as np
 from gymnasium import spaces
 from numpy.typing import NDArray
 
+from .._arguments import LARGEST_SEED, check_seed, shown
 from .._arrays import Bools
-from .episodes import Episodes, checked_actions
+from .episodes import Episodes, checked_actions, checked_options
 
 __all__ = ["AcquisitionEnv", "action_space", "observation_space"]
 
@@ -65,13 +66,10 @@ class AcquisitionEnv(gymnasium.Env[Observation, np.int64]):
         self, *, seed: int | None = None, options: dict[str, Any] | None = None
     ) -> tuple[Observation, dict[str, Any]]:
         """Start an episode on a random row, or on ``options["row"]``."""
-        super().reset(seed=seed)
+        super().reset(seed=check_seed(seed, "seed", LARGEST_SEED))
         n = len(self.episodes.data)
-        row = (options or {}).get("row")
-        if row is None:
-            row = self.np_random.integers(n)
-        elif isinstance(row, bool) or not isinstance(row, int | np.integer) or not 0 <= row < n:
-            raise ValueError(f"options['row'] must be a row from 0 to {n - 1}, but is {row!r}.")
+        row = checked_options(options).get("row")
+        row = self.np_random.integers(n) if row is None else _checked_row(row, n)
         self.episodes.start(np.array([0]), np.array([row]))
         self._running = True
         return self.episodes.observe()[0], self._info(False)
@@ -80,7 +78,7 @@ class AcquisitionEnv(gymnasium.Env[Observation, np.int64]):
         """Acquire a group, or stop."""
         if not self._running:
             raise RuntimeError("No episode is running; call reset() first.")
-        checked = checked_actions(action, (), self.episodes.data.problem.n_groups)
+        checked = checked_actions("action", action, (), self.episodes.data.problem.n_groups)
         effect = self.episodes.act(np.array([0]), checked)
         self._running = not effect.ended[0]
         info = self._info(bool(effect.blocked[0]))
@@ -96,6 +94,12 @@ class AcquisitionEnv(gymnasium.Env[Observation, np.int64]):
             "row": int(self.episodes.row[0]),
             "blocked": blocked,
         }
+
+
+def _checked_row(row: Any, n_rows: int) -> int:
+    if isinstance(row, bool) or not isinstance(row, int | np.integer) or not 0 <= row < n_rows:
+        raise ValueError(f"options['row'] must be a row from 0 to {n_rows - 1}, but is {shown(row)}.")
+    return int(row)
 
 
 def observation_space(episodes: Episodes) -> spaces.Box[np.float32]:

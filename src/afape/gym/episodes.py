@@ -7,13 +7,14 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from .._arguments import check_mapping, shown
 from .._arrays import Bools, Floats, Ints
 from ..agents.learned_agent import check_training_classifier
 from ..agents.sb3 import observation
 from ..classifiers import ask_classifier
 from ..data.retrospective import Retrospective, check_records
 
-__all__ = ["Effect", "Episodes", "checked_actions"]
+__all__ = ["Effect", "Episodes", "checked_actions", "checked_options"]
 
 
 class Effect(NamedTuple):
@@ -92,12 +93,20 @@ def _checked_data(data: Any) -> Retrospective:
     return data  # type: ignore[no-any-return]
 
 
-def checked_actions(actions: Any, shape: tuple[int, ...], n_groups: int) -> Ints:
+def checked_options(options: Any) -> dict[str, Any]:
+    """Return the options of ``reset`` as a dict."""
+    return {} if options is None else check_mapping("options", options, "from names to values", empty=True)
+
+
+def checked_actions(argument: str, actions: Any, shape: tuple[int, ...], n_groups: int) -> Ints:
     """Return the actions as an array; raise an error if there is not one valid action per episode."""
-    array = np.asarray(actions)
+    try:
+        array = np.asarray(actions)
+    except Exception:  # numpy calls the user's objects
+        array = np.array(None)
     if array.shape != shape or array.dtype.kind not in "iu" or (array < 0).any() or (array > n_groups).any():
         raise ValueError(
-            f"'action' must be a group index, or {n_groups} to stop, shape {shape}, but is {array.tolist()!r}. "
+            f"{argument!r} must be a group index, or {n_groups} to stop, shape {shape}, but is {shown(actions)}. "
             "info['action_mask'] shows the allowed actions."
         )
     return array.astype(np.intp).reshape(-1)

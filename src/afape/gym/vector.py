@@ -9,12 +9,12 @@ from gymnasium.vector import AutoresetMode, VectorEnv
 from gymnasium.vector.utils import batch_space
 from numpy.typing import NDArray
 
-from .._arguments import check_count
+from .._arguments import LARGEST_SEED, check_count, check_instance, check_seed
 from .._arrays import Bools, Floats
 from ..agents.policy import ask_policy, bind_to_records
 from ..walk.ground import block
 from .environment import Observation, action_space, observation_space
-from .episodes import Episodes, checked_actions
+from .episodes import Episodes, checked_actions, checked_options
 
 __all__ = ["AcquisitionVectorEnv", "rollout"]
 
@@ -53,7 +53,8 @@ class AcquisitionVectorEnv(VectorEnv[Observation, NDArray[np.int64], NDArray[Any
         """Start all episodes on random rows."""
         if isinstance(seed, list):
             raise TypeError("'seed' must be one number: all episodes draw from one generator.")
-        super().reset(seed=seed)
+        checked_options(options)
+        super().reset(seed=check_seed(seed, "seed", LARGEST_SEED))
         self._ended = np.ones(self.num_envs, dtype=bool)
         self._start_ended()
         return self.episodes.observe(), self._info(np.zeros(self.num_envs, dtype=bool))
@@ -62,7 +63,7 @@ class AcquisitionVectorEnv(VectorEnv[Observation, NDArray[np.int64], NDArray[Any
         """Take one action in each running episode, and start new episodes where one has ended."""
         if self._ended is None:
             raise RuntimeError("No episode is running; call reset() first.")
-        chosen = checked_actions(actions, (self.num_envs,), self.episodes.data.problem.n_groups)
+        chosen = checked_actions("actions", actions, (self.num_envs,), self.episodes.data.problem.n_groups)
         running = np.flatnonzero(~self._ended)
         reward, blocked = np.zeros(self.num_envs), np.zeros(self.num_envs, dtype=bool)
         self._start_ended()
@@ -113,10 +114,9 @@ def rollout(env: AcquisitionVectorEnv, policy: Any, n_episodes: int, random_stat
     ndarray of shape (n_episodes,)
     """
     check_count("n_episodes", n_episodes, 1)
-    if not isinstance(env, AcquisitionVectorEnv):
-        raise TypeError(f"'env' must be an afape.gym.AcquisitionVectorEnv, not {type(env).__name__}.")
+    check_instance("env", env, AcquisitionVectorEnv, "an afape.gym.AcquisitionVectorEnv")
     bound = bind_to_records(policy, env.episodes.data)
-    rng = np.random.default_rng(random_state)
+    rng = np.random.default_rng(check_seed(random_state))
     rounds: list[Floats] = []
     while sum(map(len, rounds)) < n_episodes:  # complete rounds: taking episodes as they end would favour short ones
         env.reset(seed=int(rng.integers(2**31)))

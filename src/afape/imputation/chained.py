@@ -7,7 +7,7 @@ from typing import Protocol
 
 import numpy as np
 
-from .._arguments import check_count
+from .._arguments import check_choice, check_count
 from .._arrays import Floats, Ints
 from ..data.extreme_values import limit_extreme_values
 from ..data.retrospective import Retrospective
@@ -63,9 +63,7 @@ class ChainedImputer:
     """
 
     def __init__(self, model: str = "trees", *, n_sweeps: int = 5, min_leaf: int = 5) -> None:
-        if model not in MODELS:
-            raise ValueError(f"'model' must be one of {list(MODELS)}, but is {model!r}.")
-        self.model = model
+        self.model = check_choice("model", model, MODELS)
         self.n_sweeps = check_count("n_sweeps", n_sweeps, 1)
         self.min_leaf = check_count("min_leaf", min_leaf, 1)
 

@@ -8,12 +8,12 @@ from typing import Any
 
 import numpy as np
 
-from .._arguments import check_flag, positions_of
+from .._arguments import check_flag, check_texts, positions_of, shown
 from .._arrays import Bools, Floats, Ints, every
-from ..data.retrospective import Retrospective
+from ..data.retrospective import Retrospective, check_records
 from ..warnings import DroppedRowsWarning, warn
 from .factors import FactorBlock, OddsBlock, OddsTerm, OddsWeight
-from .graph import MGraph
+from .graph import MGraph, graph_of
 from .identification import Identification
 
 __all__ = ["MAR", "MCAR", "MNAR", "Conditioning", "regressors"]
@@ -136,8 +136,7 @@ class MAR:
     drop_gaps: bool = False
 
     def __post_init__(self) -> None:
-        if not isinstance(self.given, str) and isinstance(self.given, Iterable):
-            object.__setattr__(self, "given", tuple(self.given))
+        object.__setattr__(self, "given", tuple(check_texts("given", self.given, "group names")))
         check_flag("label", self.label)
         check_flag("drop_gaps", self.drop_gaps)
 
@@ -209,19 +208,15 @@ class MNAR:
     label: bool = False
 
     def __post_init__(self) -> None:
+        check_flag("label", self.label)
         if (self.graph is None) == (self.adjust is None):
             raise ValueError("MNAR needs either 'graph' or 'adjust': a missingness graph, or the groups to adjust for.")
         if self.graph is not None and self.label:
             raise ValueError("'label' needs 'adjust'; in a graph, draw an edge from the label to an indicator.")
-        if isinstance(self.graph, str):
-            object.__setattr__(self, "graph", MGraph(self.graph))
-        if self.graph is not None and not isinstance(self.graph, MGraph):
-            raise TypeError(f"'graph' must be an afape.MGraph or its text, not {type(self.graph).__name__}.")
-        if isinstance(self.adjust, str):
-            raise TypeError(f"'adjust' must be a list of group names, but is the text {self.adjust!r}.")
+        if self.graph is not None:
+            object.__setattr__(self, "graph", graph_of(self.graph))
         if self.adjust is not None:
-            object.__setattr__(self, "adjust", tuple(self.adjust))
-        check_flag("label", self.label)
+            object.__setattr__(self, "adjust", tuple(check_texts("adjust", self.adjust, "group names")))
         if self.adjust is not None and len(self.adjust) == 0 and not self.label:
             raise ValueError("'adjust' must name at least one group; for none, use afape.MCAR().")
 
@@ -242,9 +237,12 @@ class MNAR:
         """Identification on these records, for a policy that wants these groups (default: all)."""
         if not isinstance(self.graph, MGraph):
             raise ValueError("'identify' needs a graph, but MNAR(adjust=...) has none. Pass MNAR(graph=...).")
-        problem = data.problem
+        problem = check_records(data).problem
         graph = _on_records(self.graph, data)
-        names = [g for j, g in enumerate(problem.group_names) if wanted is None or wanted[j]]
+        chosen = np.ones(problem.n_groups, dtype=bool) if wanted is None else wanted
+        if not isinstance(chosen, np.ndarray) or chosen.shape != (problem.n_groups,) or chosen.dtype != bool:
+            raise ValueError(f"'wanted' must be an array of {problem.n_groups} booleans, but is {shown(wanted)}.")
+        names = [g for g, one in zip(problem.group_names, chosen, strict=True) if one]
         return graph.identify(names, label=problem.label)
 
     def conditioning(self, data: Retrospective, wanted: Bools) -> Conditioning:

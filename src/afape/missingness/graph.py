@@ -11,9 +11,10 @@ import networkx as nx
 import numpy as np
 import pandas as pd
 
+from .._arguments import check_choice, check_list, check_texts, shown
 from .identification import Identification, Separation, identify
 
-__all__ = ["MGraph"]
+__all__ = ["MGraph", "graph_of"]
 
 _ARROWS = re.compile(r"(<->|->|<-)")
 _INDICATOR = "R_"
@@ -46,9 +47,10 @@ class MGraph:
     def __init__(self, edges: str | Iterable[Sequence[str]] | MGraph = (), nodes: Sequence[str] = ()) -> None:
         if isinstance(edges, MGraph):
             nodes, edges = [*edges.nodes, *nodes], edges.edges
-        if isinstance(nodes, str):
-            raise TypeError(f"'nodes' must be a list of names, but is the string {nodes!r}.")
-        alone, found = _parse(edges) if isinstance(edges, str) else ([], [_edge(e) for e in edges])
+        nodes = check_texts("nodes", nodes, "names")
+        alone, found = (
+            _parse(edges) if isinstance(edges, str) else ([], [_edge(e) for e in check_list("edges", edges, "edges")])
+        )
         names: dict[str, None] = dict.fromkeys(node for a, b, _ in found for node in (a, b))
         names |= dict.fromkeys([*alone, *nodes])
         self.directed: tuple[tuple[str, str], ...] = tuple(
@@ -65,11 +67,14 @@ class MGraph:
 
         Two indicators with nonzero entries in both directions are joined by ``<->``.
         """
-        if not isinstance(table, pd.DataFrame) or list(table.index) != list(table.columns):
+        if not isinstance(table, pd.DataFrame) or table.empty or list(table.index) != list(table.columns):
             raise ValueError(
                 "'table' must be a DataFrame with the same names, in the same order, as index and as columns."
             )
-        names, on = [str(c) for c in table.columns], table.to_numpy(dtype=float)
+        try:
+            names, on = [str(c) for c in table.columns], table.to_numpy(dtype=float)
+        except (TypeError, ValueError) as error:
+            raise ValueError("'table' must hold numbers, 0 for no edge, but holds other values.") from error
         if not np.isfinite(on).all():
             raise ValueError("'table' must hold 0 for no edge and any other number for an edge, but has gaps.")
         edges: list[tuple[str, ...]] = []
@@ -110,7 +115,7 @@ class MGraph:
 
     def causes(self, group: str) -> frozenset[str]:
         """Groups and label that the recording of a group depends on, directly or through other indicators."""
-        node = _INDICATOR + group
+        node = _INDICATOR + check_choice("group", group, self.variables)
         if node not in self.indicators:
             return frozenset()
         return frozenset(nx.ancestors(self._separable, node) & set(self.variables))
@@ -120,9 +125,9 @@ class MGraph:
 
         ``label`` is the name of the label's node; it only affects the text.
         """
-        if isinstance(wanted, str):
-            raise TypeError(f"'wanted' must be a list of groups, but is the string {wanted!r}.")
-        groups = list(self.missing if wanted is None else wanted)
+        groups = list(self.missing) if wanted is None else check_texts("wanted", wanted, "groups")
+        if label is not None and not isinstance(label, str):
+            raise TypeError(f"'label' must be the name of the label's node, or None, but is {shown(label)}.")
         if unknown := [g for g in groups if g not in self.variables]:
             raise ValueError(
                 f"'wanted' must name groups of the graph {list(self.variables)}, but {unknown[0]!r} is not one of them."
@@ -162,7 +167,7 @@ class MGraph:
     def _check(self) -> None:
         for node in self.nodes:
             if not isinstance(node, str) or not node or node == _INDICATOR:
-                raise ValueError(f"Names of nodes must be text, but one is {node!r}.")
+                raise ValueError(f"'nodes' must have names, but the name of one is {node!r}.")
         for a, b in self.directed:
             if a.startswith(_INDICATOR) and not b.startswith(_INDICATOR):
                 raise ValueError(
@@ -199,6 +204,16 @@ class MGraph:
         return f"MGraph({str(self)!r})"
 
 
+def graph_of(graph: Any, argument: str = "graph") -> MGraph:
+    """Return a graph that is given as one, or as text."""
+    if not isinstance(graph, MGraph | str):
+        raise TypeError(f"{argument!r} must be an afape.MGraph or its text, not {type(graph).__name__}.")
+    try:
+        return MGraph(graph) if isinstance(graph, str) else graph
+    except ValueError as error:
+        raise ValueError(f"{argument!r} must be the text of a graph, but cannot be read: {error}") from error
+
+
 def _parse(text: str) -> tuple[list[str], list[tuple[str, str, str]]]:
     """Return the nodes without edges, and the edges, of a text."""
     alone: list[str] = []
@@ -220,12 +235,12 @@ def _parse(text: str) -> tuple[list[str], list[tuple[str, str, str]]]:
 
 
 def _edge(edge: Any) -> tuple[str, str, str]:
-    parts = () if isinstance(edge, str) else tuple(edge)
+    parts = tuple(edge) if isinstance(edge, list | tuple) else ()
     if len(parts) == 2:
         parts = (*parts, "->")
-    if len(parts) != 3 or parts[2] not in ("->", "<->") or not all(isinstance(p, str) for p in parts):
+    if len(parts) != 3 or not all(isinstance(p, str) for p in parts) or parts[2] not in ("->", "<->"):
         raise ValueError(
-            f"'edges' must be pairs (from, to) or triples (a, b, '<->') of names, but one is {edge!r}. As text, write "
+            f"'edges' must be pairs (from, to) or triples (a, b, '<->') of names, but one is {shown(edge)}. As text, write "
             "'age -> R_cbc; R_cbc <-> R_lactate'."
         )
     return parts[0], parts[1], parts[2]

@@ -5,17 +5,21 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from graphlib import TopologicalSorter
 from itertools import product
+from typing import Any
 
 import numpy as np
 from scipy.special import expit, logit
 
+from .._arguments import check_between, check_mapping, check_numbers, check_seed, check_weights, shown
 from .._arrays import Bools, Floats, Ints, lines_of, unique_sets
-from ..data.retrospective import Retrospective
+from ..data.retrospective import Retrospective, check_records
 from .assumptions import MNAR
-from .graph import MGraph
+from .graph import MGraph, graph_of
 from .known_propensity import KnownPropensity
 
 __all__ = ["GraphMechanism"]
+
+_PAIRS = "from pairs of groups to numbers"
 
 
 class GraphMechanism:
@@ -51,10 +55,10 @@ class GraphMechanism:
         weights: Mapping[str, Mapping[str, float]] | None = None,
         hidden: Mapping[tuple[str, str], float] | None = None,
     ) -> None:
-        self.graph = MGraph(graph) if isinstance(graph, str) else graph
-        self.intercepts = {g: float(b) for g, b in (intercepts or {}).items()}
-        self.weights = {g: {p: float(w) for p, w in by.items()} for g, by in (weights or {}).items()}
-        pairs = {frozenset(_groups(pair)): float(s) for pair, s in (hidden or {}).items()}
+        self.graph = graph_of(graph)
+        self.intercepts = check_numbers("intercepts", intercepts, "from groups to numbers", optional=True)
+        self.weights = check_weights("weights", weights, "from groups to mappings from parents to numbers")
+        pairs = _checked_pairs(hidden)
         self.hidden = {pair: pairs.pop(frozenset(_groups(pair)), 1.0) for pair in self.graph.bidirected}
         for argument, named in (("intercepts", self.intercepts), ("weights", self.weights)):
             if unknown := [g for g in named if g not in self.graph.missing]:
@@ -66,13 +70,6 @@ class GraphMechanism:
             raise ValueError(
                 f"'hidden' must name pairs joined by '<->', but {sorted(next(iter(pairs)))} are not joined."
             )
-        numbers = [
-            *self.intercepts.values(),
-            *self.hidden.values(),
-            *(w for by in self.weights.values() for w in by.values()),
-        ]
-        if not np.isfinite(numbers).all():
-            raise ValueError("'intercepts', 'weights' and 'hidden' must be finite numbers, but some are not.")
         parents = {
             r: [a for a, b in self.graph.directed if b == r and a.startswith("R_")] for r in self.graph.indicators
         }
@@ -86,8 +83,9 @@ class GraphMechanism:
 
         The weight of a column is per standard deviation, that of an indicator or of the label code per unit.
         """
-        drawn = MGraph(graph) if isinstance(graph, str) else graph
-        rng = np.random.default_rng(random_state)
+        drawn, rng = graph_of(graph), np.random.default_rng(check_seed(random_state))
+        check_records(data)
+        check_between("strength", strength, 0)
         problem, names = data.problem, list(data.columns)
         weights: dict[str, dict[str, float]] = {}
         intercepts: dict[str, float] = {}
@@ -110,8 +108,8 @@ class GraphMechanism:
 
     def hide(self, data: Retrospective, random_state: int | None = 0) -> Retrospective:
         """Hide groups at random; the columns with weights must be complete."""
-        rng = np.random.default_rng(random_state)
-        self._check(data)
+        rng = np.random.default_rng(check_seed(random_state))
+        self._check(check_records(data))
         coins = {pair: rng.choice([-1.0, 1.0], size=len(data)) for pair in self.hidden}
         keep = np.ones(data.recorded.shape, dtype=bool)
         chosen: dict[str, Bools] = {}
@@ -136,6 +134,7 @@ class GraphMechanism:
 
     def propensity(self, data: Retrospective) -> KnownPropensity:
         """The true P(R >= S | given)."""
+        check_records(data)
 
         def sum_over_patterns(values: Floats, required: Bools, labels: Ints) -> Floats:
             return self.superset(data, values, required, labels)
@@ -223,6 +222,15 @@ class GraphMechanism:
 
     def __repr__(self) -> str:
         return f"GraphMechanism({str(self.graph)!r}, {self.intercepts}, {self.weights})"
+
+
+def _checked_pairs(hidden: Any) -> dict[frozenset[str], float]:
+    """Return the strength of each pair of groups."""
+    named = {} if hidden is None else check_mapping("hidden", hidden, _PAIRS, empty=True, texts=False)
+    if odd := [p for p in named if not isinstance(p, tuple) or len(p) != 2 or not all(isinstance(g, str) for g in p)]:
+        raise TypeError(f"'hidden' must be a mapping {_PAIRS}, but one of the pairs is {shown(odd[0])}.")
+    strengths = check_numbers("hidden", {" <-> ".join(pair): s for pair, s in named.items()}, _PAIRS)
+    return {frozenset(_groups(pair)): s for pair, s in zip(named, strengths.values(), strict=True)}
 
 
 def _groups(pair: tuple[str, str]) -> tuple[str, str]:

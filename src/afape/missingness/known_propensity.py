@@ -8,7 +8,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike
 
-from .._arguments import check_flag, in_order_of_rows, numbers_per_row
+from .._arguments import check_arrays, check_flag, numbers_per_row
 from .._arrays import Bools, Floats, Ints, lines_of, unique_sets
 from ..data.retrospective import Retrospective
 
@@ -68,19 +68,13 @@ class KnownPropensity:
 
 class _PropensityArrays(KnownPropensity):
     def __init__(self, arrays: Mapping[str | tuple[str, ...], ArrayLike]) -> None:
-        if not isinstance(arrays, Mapping):
-            raise TypeError(f"'arrays' must be a mapping from groups to arrays, not {type(arrays).__name__}.")
-        copies = {
-            key: np.array(in_order_of_rows(values)) for key, values in arrays.items()
-        }  # the user may change the originals
-        self.arrays: Mapping[str | tuple[str, ...], ArrayLike] = copies
+        self.arrays = check_arrays("arrays", arrays, "from groups to arrays")
         self.labels = True  # one value per row may depend on the label of this row
 
     def lookup(self, data: Retrospective) -> Lookup:
         """Check names and lengths; return the probabilities of sets for the rows of these records."""
         by_set: dict[bytes, Floats] = {}
-        for key, values in self.arrays.items():
-            names = (key,) if isinstance(key, str) else tuple(key)
+        for names, values in self.arrays.items():
             required = np.zeros(data.problem.n_groups, dtype=bool)
             required[data.problem.group_index(names, "arrays")] = True
             column = numbers_per_row(values, len(data), f"'arrays' must have for {names}")

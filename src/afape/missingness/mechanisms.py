@@ -7,11 +7,14 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 from scipy.special import expit
 
+from .._arguments import check_mapping, check_numbers, check_seed, check_texts, check_weights
 from .._arrays import Bools, Floats
-from ..data.retrospective import Retrospective
+from ..data.retrospective import Retrospective, check_records
 from .known_propensity import KnownPropensity
 
 __all__ = ["BlockMechanism", "IndependentMechanism", "LogisticMechanism"]
+
+_WEIGHTS = "from names to mappings from columns to numbers"
 
 
 class LogisticMechanism:
@@ -34,8 +37,8 @@ class LogisticMechanism:
     def __init__(
         self, intercepts: Mapping[str, float], weights: Mapping[str, Mapping[str, float]] | None = None
     ) -> None:
-        self.intercepts = dict(intercepts)
-        self.weights = {group: dict(by_column) for group, by_column in (weights or {}).items()}
+        self.intercepts = check_numbers("intercepts", intercepts, "from groups to numbers")
+        self.weights = check_weights("weights", weights, _WEIGHTS)
 
     def probabilities(self, data: Retrospective, values: Floats | None = None) -> Floats:
         """P(R_g = 1 | x) of each group in each row, shape (n, G)."""
@@ -45,11 +48,6 @@ class LogisticMechanism:
         hidden = {*self.intercepts, *self.weights}
         problem.group_index(sorted(self.intercepts), "intercepts")
         problem.group_index(sorted(self.weights), "weights")
-        for group in hidden:
-            if not np.isfinite(self.intercepts.get(group, 0.0)):
-                raise ValueError(f"'intercepts' must be finite, but {group!r} has {self.intercepts[group]!r}.")
-            if not all(np.isfinite(v) for v in self.weights.get(group, {}).values()):
-                raise ValueError(f"'weights' must be finite, but {group!r} has {self.weights[group]!r}.")
         for group in hidden:
             odds = np.full(len(values), float(self.intercepts.get(group, 0.0)))
             for column, weight in self.weights.get(group, {}).items():
@@ -77,10 +75,12 @@ class LogisticMechanism:
 
     def hide(self, data: Retrospective, random_state: int | None = 0) -> Retrospective:
         """Hide groups at random."""
-        return data.hide(np.random.default_rng(random_state).random(data.recorded.shape) < self.probabilities(data))
+        rng = np.random.default_rng(check_seed(random_state))
+        return check_records(data).hide(rng.random(data.recorded.shape) < self.probabilities(data))
 
     def propensity(self, data: Retrospective) -> KnownPropensity:
         """Return the true P(R >= S | given); ``data`` gives the names of the columns."""
+        check_records(data)
 
         def product_of_groups(values: Floats, required: Bools) -> Floats:
             return np.asarray(np.where(required, self.probabilities(data, values), 1.0).prod(axis=1))
@@ -101,11 +101,11 @@ class IndependentMechanism(LogisticMechanism):
     """
 
     def __init__(self, shares: Mapping[str, float]) -> None:
-        for group, share in shares.items():
+        self.shares = check_numbers("shares", shares, "from groups to probabilities")
+        for group, share in self.shares.items():
             if not 0 < share <= 1:
                 raise ValueError(f"'shares' must lie in (0, 1], but {group!r} has {share!r}.")
         super().__init__({})
-        self.shares = dict(shares)
 
     def probabilities(self, data: Retrospective, values: Floats | None = None) -> Floats:
         """P(R_g = 1) of each group in each row, shape (n, G)."""
@@ -143,8 +143,10 @@ class BlockMechanism:
         intercepts: Mapping[str, float] | None = None,
         weights: Mapping[str, Mapping[str, float]] | None = None,
     ) -> None:
-        self.blocks = {name: list(groups) for name, groups in blocks.items()}
-        self.intercepts, self.weights = dict(intercepts or {}), {b: dict(w) for b, w in (weights or {}).items()}
+        named_groups = check_mapping("blocks", blocks, "from blocks to lists of groups", empty=True)
+        self.blocks = {name: check_texts("blocks", groups, "group names") for name, groups in named_groups.items()}
+        self.intercepts = check_numbers("intercepts", intercepts, "from blocks to numbers", optional=True)
+        self.weights = check_weights("weights", weights, _WEIGHTS)
         for argument, named in (("intercepts", self.intercepts), ("weights", self.weights)):
             if unknown := [b for b in named if b not in self.blocks]:
                 raise ValueError(
@@ -162,8 +164,8 @@ class BlockMechanism:
 
     def hide(self, data: Retrospective, random_state: int | None = 0) -> Retrospective:
         """Hide blocks at random."""
-        rng = np.random.default_rng(random_state)
-        probability = self._each.probabilities(data)
+        rng = np.random.default_rng(check_seed(random_state))
+        probability = self._each.probabilities(check_records(data))
         keep = np.ones(data.recorded.shape, dtype=bool)
         for groups in self.blocks.values():
             index = data.problem.group_index(groups, "blocks")
@@ -172,7 +174,8 @@ class BlockMechanism:
 
     def propensity(self, data: Retrospective) -> KnownPropensity:
         """Return the true P(R >= S | given); ``data`` gives the names of the columns."""
-        index = [data.problem.group_index(groups, "blocks") for groups in self.blocks.values()]
+        problem = check_records(data).problem
+        index = [problem.group_index(groups, "blocks") for groups in self.blocks.values()]
 
         def product_of_blocks(values: Floats, required: Bools) -> Floats:
             probability = self._each.probabilities(data, values)

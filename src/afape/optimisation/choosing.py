@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -10,7 +10,7 @@ import numpy as np
 import pandas as pd
 from scipy.special import ndtri
 
-from .._arguments import check_count, check_number, check_seed
+from .._arguments import check_count, check_list, check_number, check_seed, shown
 from .._copies import HandsOutCopies
 from ..agents.policy import Policy
 from ..classifiers import Classifier
@@ -162,9 +162,7 @@ def _members(family: Any, parameters: Any) -> tuple[dict[str, Any], dict[str, An
                 f"'family' must be callable if 'parameters' are given, but is {type(family).__name__}. Leave "
                 "'parameters' out, or pass a function of one parameter that returns a policy."
             )
-        if isinstance(parameters, str | Mapping) or not isinstance(parameters, Iterable):
-            raise TypeError(f"'parameters' must be a list such as [0.5, 1.0, 2.0], but is {parameters!r}.")
-        parameters = list(parameters)
+        parameters = check_list("parameters", parameters, "values such as [0.5, 1.0, 2.0]")
         names = {str(p): p for p in parameters}
         if len(names) < len(parameters):
             raise ValueError(f"'parameters' must be different, but are {list(parameters)}. List each once.")
@@ -191,7 +189,7 @@ def _members(family: Any, parameters: Any) -> tuple[dict[str, Any], dict[str, An
 
 
 def _short(member: Any) -> str:
-    text = repr(member)
+    text = shown(member)
     return getattr(member, "__name__", type(member).__name__) if " at 0x" in text or len(text) > 60 else text
 
 

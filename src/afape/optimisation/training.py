@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from .._arguments import shown
 from .._arrays import Bools, Floats, Ints, unique_sets
 from ..agents.settings import SetWeights
 from ..classifiers import Classifier
@@ -49,7 +50,7 @@ def training_weights(
     check_records(data)
     if not isinstance(missingness, MCAR | MAR):
         raise TypeError(
-            f"'missingness' must be afape.MCAR() or afape.MAR(given=[...]), but is {missingness!r}. With a graph, weights "
+            f"'missingness' must be afape.MCAR() or afape.MAR(given=[...]), but is {shown(missingness)}. With a graph, weights "
             "depend on the adjustment: train without weights, or assume MAR."
         )
     how = LearnedPropensity() if propensity is None else propensity

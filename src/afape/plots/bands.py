@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
+from .._arguments import check_instance
+from ..sensitivity_analysis.analysis import Sensitivity
 from .style import DARK, GRID, axes, colour, finished, require_matplotlib
-
-if TYPE_CHECKING:
-    from ..sensitivity_analysis.analysis import Sensitivity
 
 __all__ = ["save_bands", "sensitivity"]
 
@@ -39,6 +38,7 @@ def sensitivity(found: Sensitivity, ax: Any = None) -> Any:
     -------
     matplotlib Axes
     """
+    check_instance("found", found, Sensitivity, "a result of afape.sensitivity")
     ax = axes(ax, 7.0, 4.8)
     for k, name in enumerate(found.policies):
         _band(found, name, colour(k), ax)

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from math import inf
 from typing import Any
 
 import numpy as np
 import pandas as pd
 
+from .._arguments import check_between, check_instance, check_mapping
 from ..estimators.estimate import Estimate
 from .style import DARK, GRID, axes, colour, counts_on_log, finished, short
 
@@ -34,12 +36,16 @@ def convergence(found: Mapping[str, Estimate] | pd.DataFrame, truth: float | Non
     -------
     matplotlib Axes
     """
+    if truth is not None:
+        check_between("truth", truth, -inf)
     table = found if isinstance(found, pd.DataFrame) else _running(found)
     lacking = [c for c in _COLUMNS if c not in table.columns]
     if lacking:
         raise ValueError(
             f"'found' must be estimates by name or a table with the columns {list(_COLUMNS)}, but lacks {lacking[0]!r}."
         )
+    if table.empty:
+        raise ValueError("'found' must have lines, but is empty.")
     ax = axes(ax, 7.0, 3.6)
     for k, (name, lines) in enumerate(table.groupby("estimator", sort=False)):
         lines = lines.sort_values("rows")
@@ -59,7 +65,8 @@ def convergence(found: Mapping[str, Estimate] | pd.DataFrame, truth: float | Non
 def _running(estimates: Mapping[str, Estimate]) -> pd.DataFrame:
     """Table of estimates from the first k rows, for about 60 values of k."""
     parts = []
-    for name, estimate in estimates.items():
+    for name, estimate in check_mapping("found", estimates, "from names to estimates, or a table").items():
+        check_instance("found", estimate, Estimate, "a mapping to afape.Estimate, or a table")
         if estimate.influence is None:
             raise ValueError(
                 f"'found' must hold estimates with influence values, but {name!r} has none. Choose another estimator, or pass "

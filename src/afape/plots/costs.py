@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from .._arguments import check_estimator
+from .._arguments import check_estimator, check_instance
 from ..estimators.estimate import Bounds
 from ..results.comparison import Comparison
 from ..results.evaluation import Evaluation
@@ -31,6 +31,7 @@ def costs(found: Comparison | Evaluation, estimator: str | None = None, ax: Any 
     -------
     matplotlib Axes
     """
+    check_instance("found", found, (Comparison, Evaluation), "a result of afape.compare or afape.evaluate")
     comparison = found if isinstance(found, Comparison) else Comparison({found.policy: found}, found.confidence)
     estimator = comparison.best_estimator if estimator is None else check_estimator(estimator)
     totals = comparison.estimates(estimator, "total")
@@ -85,6 +86,7 @@ def differences(found: Comparison, estimator: str | None = None, target: str = "
     -------
     matplotlib Axes
     """
+    check_instance("found", found, Comparison, "a result of afape.compare")
     table = found.differences(estimator, target).iloc[::-1]
     ax = axes(ax, 7.0, 1.2 + 0.36 * len(table))
     for y, line in enumerate(table.to_dict("records")):

@@ -131,7 +131,7 @@ def plot_intervals(ax: Any, results: pd.DataFrame, summary: pd.DataFrame, names:
         ax.text(1.02, place, covered, transform=ax.get_yaxis_transform(), va="center", fontsize=6.5, color="0.35")
     ax.set_xlim(low, high)
     ax.set_ylim(-0.7, len(names) - 0.3)
-    ax.set_yticks(range(len(names)), list(reversed(names)))
+    ax.set_yticks(range(len(names)), list(reversed(names)), parse_math=False)
     ax.tick_params(axis="y", length=0)
     ax.grid(axis="x", color="0.93", lw=0.6)
     ax.set_xlabel("total cost")
@@ -164,7 +164,7 @@ def plot_robustness(ax: Any, summary: pd.DataFrame, settings: Sequence[str]) -> 
         )  # fmt: skip
     for line in np.arange(len(order) - 1) + 0.5:
         ax.axhline(line, color="0.93", lw=0.6)
-    ax.set_yticks(range(len(order)), order)
+    ax.set_yticks(range(len(order)), order, parse_math=False)
     ax.tick_params(axis="y", length=0)
     ax.set_xlabel("total cost")
     return ax
@@ -175,7 +175,7 @@ def convergence_figure(results: pd.DataFrame, agents: Sequence[str], estimators:
     figure, axes = _figure(2, len(agents), (1.2 + 2.9 * len(agents), 5.0))
     for column, agent in enumerate(agents):
         own = results[results["agent"] == agent]
-        plot_convergence(axes[0, column], own, estimators).set_title(agent)
+        plot_convergence(axes[0, column], own, estimators).set_title(agent, parse_math=False)
         plot_error(axes[1, column], own, estimators)
         axes[0, column].set_xlabel("")
     for ax in axes[:, 1:].ravel():
@@ -190,7 +190,7 @@ def intervals_figure(results: pd.DataFrame, summary: pd.DataFrame, agents: Seque
     for ax, agent in zip(axes[0], agents, strict=True):
         own = summary[summary["agent"] == agent]
         plot_intervals(ax, results[results["agent"] == agent], own, names)
-        ax.set_title(f"{agent}, J = {own['truth'].iloc[0]:.2f}")
+        ax.set_title(f"{agent}, J = {own['truth'].iloc[0]:.2f}", parse_math=False)
     return figure
 
 
@@ -198,7 +198,7 @@ def robustness_figure(summary: pd.DataFrame, agents: Sequence[str], settings: Se
     """Return a figure with one panel per agent and one line per setting (column ``run``)."""
     figure, axes = _figure(1, len(agents), (1.8 + 2.6 * len(agents), 3.0))
     for ax, agent in zip(axes[0], agents, strict=True):
-        plot_robustness(ax, summary[summary["agent"] == agent], settings).set_title(agent)
+        plot_robustness(ax, summary[summary["agent"] == agent], settings).set_title(agent, parse_math=False)
     figure.legend(*axes[0, 0].get_legend_handles_labels(), loc="outside right center", frameon=False)
     return figure
 

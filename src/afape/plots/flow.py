@@ -6,6 +6,7 @@ from typing import Any
 
 import pandas as pd
 
+from .._arguments import check_count, check_instance
 from ..results.evaluation import Evaluation
 from .style import BLUE, DARK, PALE_BLUE, SKY, axes, finished, short, short_names
 
@@ -30,6 +31,9 @@ def paths(found: Evaluation, most: int = 4, layers: int = 8, ax: Any = None) -> 
     -------
     matplotlib Axes
     """
+    check_instance("found", found, Evaluation, "a result of afape.evaluate")
+    check_count("most", most, 1)
+    check_count("layers", layers, 1)
     sets = found.paths.sets
     sets = sets[sets["groups"] < layers]
     shown = pd.concat([part.nlargest(most, "share") for _, part in sets.groupby("groups")]) if len(sets) else sets

@@ -6,8 +6,9 @@ from typing import Any
 
 import numpy as np
 
+from .._arguments import check_count, check_instance
 from .._arrays import unique_sets
-from ..data.retrospective import Retrospective
+from ..data.retrospective import Retrospective, check_records
 from ..missingness.graph import MGraph
 from .style import BLUE, DARK, PALE_BLUE, PALE_ORANGE, RED, axes, finished, short_names
 
@@ -32,7 +33,8 @@ def missingness(data: Retrospective, most: int = 12, ax: Any = None) -> Any:
     -------
     matplotlib Axes
     """
-    patterns, index = unique_sets(data.recorded)
+    check_count("most", most, 1)
+    patterns, index = unique_sets(check_records(data).recorded)
     count = np.bincount(index, minlength=len(patterns))
     order = np.argsort(-count, kind="stable")[:most]
     names = list(short_names(data.problem.group_names, 20).values())
@@ -75,6 +77,7 @@ def graph(found: MGraph, ax: Any = None) -> Any:
     -------
     matplotlib Axes
     """
+    check_instance("found", found, MGraph, "an afape.MGraph")
     ax = axes(ax, 6.5, 0.75 * max(len(found.variables), len(found.indicators), 2) + 0.4)
     places, names = _places(found), short_names(found.variables, 20)
     for a, b, arrow in found.edges:

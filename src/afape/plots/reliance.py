@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from .._arguments import check_count, check_instance
 from .._arrays import cluster_sums
 from ..estimators.estimate import Bounds
 from ..results.evaluation import Evaluation
@@ -31,6 +32,8 @@ def support(found: Evaluation, most: int = 12, ax: Any = None) -> Any:
     -------
     matplotlib Axes
     """
+    check_instance("found", found, Evaluation, "a result of afape.evaluate")
+    check_count("most", most, 1)
     table = found.support.sets.head(most).iloc[::-1]
     broken = set(found.support.violations["set"]) if len(found.support.violations) else set()
     ax = axes(ax, 7.0, 1.2 + 0.42 * len(table))
@@ -61,6 +64,7 @@ def weights(found: Evaluation, ax: Any = None) -> Any:
     -------
     matplotlib Axes
     """
+    check_instance("found", found, Evaluation, "a result of afape.evaluate")
     ax = axes(ax, 7.0, 3.4)
     names = [c.name for c in found.choices if c.method.weighs and not c.method.biased and c.name in found]
     totals = {name: found[name]["total"] for name in names}
@@ -97,11 +101,13 @@ def balance(found: Evaluation, most: int = 20, ax: Any = None) -> Any:
     -------
     matplotlib Axes
     """
+    check_instance("found", found, Evaluation, "a result of afape.evaluate")
     return love_plot(found.support.balance, most, ax)
 
 
 def love_plot(table: pd.DataFrame, most: int, ax: Any = None) -> Any:
     """Draw absolute differences before and after weighting, one line per set and column, the largest at the top."""
+    check_count("most", most, 1)
     shown = table.head(most).iloc[::-1]
     ax = axes(ax, 7.0, 1.2 + 0.28 * len(shown))
     height = np.arange(len(shown))

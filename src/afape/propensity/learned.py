@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from .._arguments import check_flag, check_number
+from .._arguments import check_choice, check_flag, check_number
 from .forms import FORMS
 
 __all__ = ["DEFAULT_PROPENSITY", "LearnedPropensity"]
@@ -46,10 +46,8 @@ class LearnedPropensity:
     form: str = "auto"
 
     def __post_init__(self) -> None:
-        if self.method not in _METHODS:
-            raise ValueError(f"'method' must be one of {list(_METHODS)}, but is {self.method!r}.")
-        if self.form not in ("auto", *FORMS):
-            raise ValueError(f"'form' must be one of {['auto', *FORMS]}, but is {self.form!r}.")
+        check_choice("method", self.method, _METHODS)
+        check_choice("form", self.form, ("auto", *FORMS))
         check_number("min_propensity", self.min_propensity, "lie in [0, 1)", lambda v: 0 <= v < 1)
         check_flag("stacked", self.stacked)
         if self.method == "autoregressive" and self.form == "boosting":

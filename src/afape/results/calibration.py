@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from dataclasses import dataclass
-from numbers import Real
 from typing import Any
 
 import numpy as np
 import pandas as pd
 
-from .._arguments import check_count
+from .._arguments import as_float, check_count, check_list, is_number, shown
 from .._arrays import Floats
 from .._copies import HandsOutCopies
 from ..estimators.final_scores import FinalScores
@@ -67,11 +66,14 @@ def calibration_of(scores: FinalScores, bins: Any, name: str, label: Any) -> Cal
     return Calibration(pd.DataFrame(lines), name, label, scores.evidence.recipe.confidence)
 
 
+_MOST_BINS = 10_000
+
+
 def _edges(bins: Any) -> Floats:
-    if isinstance(bins, Iterable) and not isinstance(bins, str | Mapping):
-        ends = list(bins)
-        numbers = all(isinstance(end, Real) and not isinstance(end, bool | np.bool_) for end in ends)
-        if not numbers or len(ends) < 2 or not (np.diff(ends) > 0).all():
-            raise ValueError(f"'bins' must be a number of bins or a list of their ascending ends, but is {ends!r}.")
-        return np.asarray(ends, dtype=float)
-    return np.linspace(0.0, 1.0, check_count("bins", bins, 1) + 1)
+    if is_number(bins) or not isinstance(bins, Iterable):
+        return np.linspace(0.0, 1.0, check_count("bins", bins, 1, _MOST_BINS) + 1)
+    listed = check_list("bins", bins, "ascending ends of bins")
+    ends = np.array([as_float(end) if is_number(end) else np.nan for end in listed])
+    if len(ends) < 2 or not (np.diff(ends) > 0).all():
+        raise ValueError(f"'bins' must be a number of bins or a list of their ascending ends, but is {shown(bins)}.")
+    return ends

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from .._arguments import numbers_per_row
 from .._arrays import Floats
 from .._copies import HandsOutCopies
 from ..estimators.answer import PartAmounts
@@ -139,6 +140,9 @@ class Parts(HandsOutCopies):
                 "'rates' and 'confusion'."
             )
         whole = np.zeros(self.found.columns.width)
+        coefficients = numbers_per_row(coefficients, len(self.values), "'coefficients' must have")
+        if not np.isfinite(coefficients).all():
+            raise ValueError("'coefficients' must be finite, but some are not.")
         whole[: len(coefficients)] = coefficients
         return self.found.amounts.combine(whole)
 

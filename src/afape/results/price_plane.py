@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
-from numbers import Real
 from typing import Any
 
 import numpy as np
 import pandas as pd
 
-from .._arguments import check_count
+from .._arguments import as_float, check_count, is_number, shown
 from .._arrays import Floats
 from .._copies import HandsOutCopies
 from ..estimators.differences import covariance_of, draws
@@ -74,7 +73,7 @@ class PricePlane(HandsOutCopies):
 def price_plane_of(parts: Mapping[str, Parts], prices: Any, points: int, confidence: float) -> PricePlane:
     """Vary one or two prices over their ranges; all other prices stay fixed."""
     first = next(iter(parts.values()))
-    axes = _axes(prices, first, check_count("points", points, 2))
+    axes = _axes(prices, first, check_count("points", points, 2, 1000))
     varied = list(axes)
     # A total is linear in the prices: a fixed part, plus each price times its coefficient.
     pieces = [[part.combine(c) for c in _pieces(part, varied)] for part in parts.values()]
@@ -107,22 +106,22 @@ def price_plane_of(parts: Mapping[str, Parts], prices: Any, points: int, confide
 def _axes(prices: Any, parts: Parts, points: int) -> dict[str, Floats]:
     if not isinstance(prices, Mapping) or not 1 <= len(prices) <= 2:
         raise ValueError(
-            f"'prices' must map one or two groups to the range of their price, but is {prices!r}. Example: "
+            f"'prices' must map one or two groups to the range of their price, but is {shown(prices)}. Example: "
             f"{{'lactate': (0, 50)}}. The name {ERRORS!r} means the cost of an error."
         )
     out = {}
     for name, limits in prices.items():
-        if name != ERRORS and name not in parts.tariff.groups:
+        if not isinstance(name, str) or (name != ERRORS and name not in parts.tariff.groups):
             raise ValueError(
-                f"'prices' must name groups that have a price, or {ERRORS!r}, but {name!r} is neither. The groups are "
+                f"'prices' must name groups that have a price, or {ERRORS!r}, but {shown(name)} is neither. The groups are "
                 f"{list(parts.tariff.groups)}."
             )
-        ends = list(limits) if isinstance(limits, Iterable) else []
-        if len(ends) != 2 or not all(isinstance(end, Real) and not isinstance(end, bool | np.bool_) for end in ends):
-            raise ValueError(f"'prices' must give {name!r} a range (least, largest), but has {limits!r}.")
-        low, high = (float(end) for end in ends)
+        ends = limits if isinstance(limits, tuple | list | np.ndarray) else ()
+        if len(ends) != 2 or not all(map(is_number, ends)):
+            raise ValueError(f"'prices' must give {name!r} a range (least, largest), but has {shown(limits)}.")
+        low, high = map(as_float, ends)
         if not (0 <= low < high < np.inf):
-            raise ValueError(f"'prices' must give {name!r} a range with 0 <= least < largest, but has {limits!r}.")
+            raise ValueError(f"'prices' must give {name!r} a range with 0 <= least < largest, but has {shown(limits)}.")
         out[str(name)] = np.linspace(low, high, points)
     return out
 

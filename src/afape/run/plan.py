@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from numbers import Integral
 from typing import Any
@@ -10,13 +10,23 @@ from typing import Any
 import numpy as np
 from joblib.externals.loky.backend.reduction import dumps
 
-from .._arguments import check_confidence, check_count, check_flag, check_jobs, check_number, check_seed
+from .._arguments import (
+    check_choice,
+    check_confidence,
+    check_count,
+    check_flag,
+    check_jobs,
+    check_number,
+    check_seed,
+    check_texts,
+    shown,
+)
 from .._arrays import Bools, Floats, Ints, units_of
 from ..action_values.known import KnownValues
-from ..action_values.models import DEFAULT_VALUES, LearnedValues
+from ..action_values.models import DEFAULT_VALUES, LearnedValues, as_regressor
 from ..agents.policy import bind_to_records
 from ..classifiers import Classifier, check_classifier
-from ..data.retrospective import Retrospective
+from ..data.retrospective import Retrospective, check_records
 from ..data.subgroups import Levels, levels_of
 from ..estimators.catalogue import METHODS, Choice
 from ..estimators.evidence import Recipe
@@ -113,12 +123,13 @@ class Silent:
 
 def make_plan(data: Any, classifier: Any, missingness: Any, options: Options) -> Plan:
     """Check all arguments and return the plan; ``classifier`` is `Silent` if no prediction is needed."""
-    _check_data(data)
+    check_records(data)
+    if len(data) == 0:
+        raise ValueError("'data' must have rows, but is empty.")
     levels, all_rows = None if options.by is None else levels_of(options.by, data), data
     data = _check_missingness(missingness, data)
     levels = None if levels is None else levels.take(np.isin(all_rows.positions, data.positions))
-    if options.acquisition_weight not in ("before", "after"):
-        raise ValueError(f"'acquisition_weight' must be 'before' or 'after', but is {options.acquisition_weight!r}.")
+    check_choice("acquisition_weight", options.acquisition_weight, ("before", "after"))
     check_confidence(options.confidence)
     check_flag("normalize", options.normalize)
     check_jobs(options.n_jobs)
@@ -164,18 +175,11 @@ def make_plan(data: Any, classifier: Any, missingness: Any, options: Options) ->
     )
 
 
-def _check_data(data: Any) -> None:
-    if not isinstance(data, Retrospective):
-        raise TypeError(f"'data' must be an afape.Retrospective, not {type(data).__name__}.")
-    if len(data) == 0:
-        raise ValueError("'data' must have rows, but is empty.")
-
-
 def _check_missingness(missingness: Any, data: Retrospective) -> Retrospective:
     """Return the records to evaluate on: all rows except those that the assumption leaves out."""
     if not isinstance(missingness, MCAR | MAR | MNAR):
         raise TypeError(
-            f"'missingness' must be afape.MCAR(), afape.MAR(given=[...]) or afape.MNAR(graph=...), not {missingness!r}."
+            f"'missingness' must be afape.MCAR(), afape.MAR(given=[...]) or afape.MNAR(graph=...), not {shown(missingness)}."
         )
     data = missingness.rows(data) if isinstance(missingness, MAR) else data
     missingness.conditioning(data, np.zeros(data.problem.n_groups, dtype=bool))  # raises an error for unknown names
@@ -233,14 +237,12 @@ def _chosen(estimators: Any, possible: list[Choice]) -> list[Choice]:
     """Return the estimators that the user named, each once; all possible ones if ``estimators`` is None."""
     if estimators is None:
         return possible
-    if isinstance(estimators, str) or not isinstance(estimators, Iterable):
-        raise ValueError(f"'estimators' must be a list of names, but is {estimators!r}.")
-    estimators = list(estimators)
+    estimators = check_texts("estimators", estimators, "names")
     if not estimators:
-        raise ValueError(f"'estimators' must be a non-empty list of names, but is {estimators!r}.")
+        raise ValueError("'estimators' must be a non-empty list of names, but is empty.")
     by_name = {choice.name: choice for choice in possible}
     for name in estimators:
-        if not isinstance(name, str) or name not in by_name:
+        if name not in by_name:
             raise ValueError(
                 f"'estimators' must be among {list(by_name)} under this assumption and propensity, but {name!r} is not."
             )
@@ -250,15 +252,15 @@ def _chosen(estimators: Any, possible: list[Choice]) -> list[Choice]:
 def _action_values(values: Any) -> LearnedValues | KnownValues:
     if values is None:
         return DEFAULT_VALUES
-    return values if isinstance(values, LearnedValues | KnownValues) else LearnedValues(values)
+    return values if isinstance(values, LearnedValues | KnownValues) else LearnedValues(as_regressor(values))
 
 
 def _bootstrap(bootstrap: Any, data: Retrospective) -> Bootstrap | None:
-    if isinstance(bootstrap, int) and not isinstance(bootstrap, bool) and bootstrap == 0:
-        return None
     if not isinstance(bootstrap, Bootstrap | Integral) or isinstance(bootstrap, bool):
-        raise TypeError(f"'bootstrap' must be a number of replicates or an afape.Bootstrap, but is {bootstrap!r}.")
-    draws = bootstrap if isinstance(bootstrap, Bootstrap) else Bootstrap(int(bootstrap))
+        raise TypeError(f"'bootstrap' must be a number of replicates or an afape.Bootstrap, but is {shown(bootstrap)}.")
+    draws = bootstrap if isinstance(bootstrap, Bootstrap) else Bootstrap(check_count("bootstrap", bootstrap, 0))
+    if bootstrap == 0:
+        return None
     n_units = len(data) if data.cluster is None else len(np.unique(data.cluster))
     if draws.n_replicates and n_units < 2:
         raise ValueError(
@@ -318,8 +320,8 @@ def split_folds(n_rows: int, split: float, cluster: Ints | None, rng: np.random.
 def walk_options(walk: Any, data: Retrospective) -> WalkOptions:
     """Check the options and bind their simulation policy to the problem."""
     if walk is not None and not isinstance(walk, WalkOptions):
-        raise TypeError(f"'walk' must be an afape.WalkOptions, not {walk!r}.")
-    options = walk or WalkOptions()
+        raise TypeError(f"'walk' must be an afape.WalkOptions, not {shown(walk)}.")
+    options = WalkOptions() if walk is None else walk
     if options.simulation is None:
         return options
     return replace(options, simulation=bind_to_records(options.simulation, data, "simulation"))
@@ -329,7 +331,7 @@ def _thresholds(thresholds: Any) -> SupportThresholds:
     if thresholds is None:
         return DEFAULT_THRESHOLDS
     if not isinstance(thresholds, SupportThresholds):
-        raise TypeError(f"'thresholds' must be an afape.SupportThresholds, not {thresholds!r}.")
+        raise TypeError(f"'thresholds' must be an afape.SupportThresholds, not {shown(thresholds)}.")
     return thresholds
 
 
@@ -358,5 +360,5 @@ def check_sendable(n_jobs: int | None, **things: Any) -> None:
 
 def name_of(thing: Any) -> str:
     """Return a short name of a policy or classifier."""
-    text = repr(thing)
+    text = shown(thing)
     return type(thing).__name__ if " object at 0x" in text or len(text) > 80 else text

@@ -2,19 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property, partial
 from html import escape
 from itertools import pairwise
-from math import isfinite
-from numbers import Real
+from math import inf
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
 
+from .._arguments import check_between, check_choice, check_count, check_list, check_number, check_target, shown
 from .._arrays import Floats
 from .._copies import HandsOutCopies
 from ..missingness.known_propensity import KnownPropensity
@@ -80,7 +79,7 @@ class Sensitivity(HandsOutCopies):
 
     def bounds(self, policy: str, Lambda: float) -> tuple[float, float]:
         """Least and largest cost at another strength."""
-        (strength,) = checked_lambdas([Lambda])
+        strength = check_between("Lambda", Lambda, 1)
         lower, upper = self.costs.bounds(self._known(policy, "policy"), [strength])
         return float(lower[0]), float(upper[0])
 
@@ -112,12 +111,11 @@ class Sensitivity(HandsOutCopies):
         """
         if (b is None) == (limit is None):
             raise ValueError("'tipping' compares with another policy 'b' or with a number 'limit': give one of them.")
-        names = [self._known(name, argument) for name, argument in ((a, "a"), (b, "b")) if name is not None]
-        number = None if limit is None else _checked_number(limit, "limit")
-        if not isinstance(largest, Real) or not largest > 1:
-            raise ValueError(f"'largest' must be a number above 1, but is {largest!r}.")
+        names = [self._known(a, "a"), *([] if b is None else [self._known(b, "b")])]
+        number = None if limit is None else check_between("limit", limit, -inf)
+        check_between("largest", largest, 1, above=True)
         plan, costs = self.plan, self.costs
-        bootstrapped = Bootstrap(plan.n_replicates if bootstrap is None else bootstrap)
+        bootstrapped = Bootstrap(plan.n_replicates if bootstrap is None else check_count("bootstrap", bootstrap, 0))
         if costs.unsupported & set(names):
             return Tipping(float("nan"), float("nan"))
         tip = partial(costs.tipping, costs.together(*names), number, largest)
@@ -168,12 +166,10 @@ class Sensitivity(HandsOutCopies):
         """Write the plot to a file in the format of its suffix; needs matplotlib."""
         from ..plots.bands import save_bands
 
-        save_bands(self, Path(path))
+        save_bands(self, check_target("path", path))
 
     def _known(self, policy: Any, argument: str) -> str:
-        if policy not in self.costs.stops:
-            raise ValueError(f"{argument!r} must be one of the policies {self.policies}, but is {policy!r}.")
-        return str(policy)
+        return check_choice(argument, policy, self.policies)
 
     @property
     def _title(self) -> str:
@@ -200,18 +196,12 @@ def _odds_ratios(full: Floats, reduced: Floats) -> tuple[float, float, float]:
 
 def checked_lambdas(lambdas: Any) -> tuple[float, ...]:
     """Strengths as numbers; an error if they do not ascend from 1 or more."""
-    if isinstance(lambdas, str) or not isinstance(lambdas, Sequence | np.ndarray) or len(lambdas) == 0:
-        raise ValueError(f"'lambdas' must be a list of at least one number, but is {lambdas!r}.")
-    for value in lambdas:
-        if not isinstance(value, Real) or not isfinite(value) or value < 1:
-            raise ValueError(f"'lambdas' must be finite odds ratios of at least 1, but one of them is {value!r}.")
-    strengths = tuple(float(v) for v in lambdas)
+    listed = check_list("lambdas", lambdas, "numbers")
+    if not listed:
+        raise ValueError("'lambdas' must be a list of at least one number, but is empty.")
+    for value in listed:
+        check_number("lambdas", value, "be finite odds ratios of at least 1", lambda v: 1 <= v < inf)
+    strengths = tuple(float(v) for v in listed)
     if any(b <= a for a, b in pairwise(strengths)):
-        raise ValueError(f"'lambdas' must ascend, but are {list(lambdas)!r}.")
+        raise ValueError(f"'lambdas' must ascend, but are {shown(listed)}.")
     return strengths
-
-
-def _checked_number(value: Any, argument: str) -> float:
-    if not isinstance(value, Real) or not isfinite(value):
-        raise ValueError(f"{argument!r} must be a finite number, but is {value!r}.")
-    return float(value)

@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 
 import pandas as pd
 
+from .._arguments import check_choice, check_mapping
 from .._progress import Progress, reporter
 from ..agents.policy import Policy, bind_to_records
 from ..classifiers import Classifier
@@ -93,10 +94,8 @@ def sensitivity(
     Sensitivity
     """
     strengths = checked_lambdas(lambdas)
-    if target not in TARGETS:
-        raise ValueError(f"'target' must be one of {list(TARGETS)}, but is {target!r}.")
-    if kind not in _KINDS:
-        raise ValueError(f"'kind' must be one of {list(_KINDS)}, but is {kind!r}.")
+    check_choice("target", target, TARGETS)
+    check_choice("kind", kind, _KINDS)
     named = _named(policies)
 
     if isinstance(propensity, list | tuple):
@@ -194,9 +193,8 @@ def _costs(plan: Plan, propensities: Propensities, walked: Mapping[str, Walked],
 def _named(policies: Any) -> dict[str, tuple[Policy, str]]:
     """Policies by name, each with the name of its argument for error messages."""
     if isinstance(policies, Mapping):
-        if not policies:
-            raise TypeError("'policies' must be a policy or a mapping from names to policies, but is empty.")
-        return {str(name): (policy, f"policies[{name!r}]") for name, policy in policies.items()}
+        named = check_mapping("policies", policies, "from names to policies")
+        return {name: (policy, f"policies[{name!r}]") for name, policy in named.items()}
     if isinstance(policies, list | tuple | set | str) or policies is None:
         raise TypeError(
             f"'policies' must be a policy or a mapping from names to policies, but is {type(policies).__name__}."

@@ -11,6 +11,7 @@ import numpy as np
 import pandas as pd
 from scipy.special import chdtrc
 
+from .._arguments import check_count
 from .._arrays import Bools, Floats, Ints, every
 from ..data.retrospective import Retrospective
 from ..files.writing import plain_records
@@ -279,5 +280,6 @@ class MissingnessCheck:
 
     def largest(self, most: int = _SHOWN) -> tuple[str, ...]:
         """Return the sentences about the ``most`` clearest rejections, and how many more there are."""
+        check_count("most", most, 0)
         more = len(self.findings) - most
         return (*self.findings[:most], *((f"{more} more: see the table",) if more > 0 else ()))

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, fields
-from numbers import Real
+from math import inf
+
+from .._arguments import check_between, check_count
 
 __all__ = ["DEFAULT_THRESHOLDS", "SupportThresholds", "few_rows_dominate"]
 
 _FIFTIETH = 0.02
+_SHARES = ("propensity", "healthy", "share", "weight", "small", "wanted", "ten_heaviest")
 
 
 @dataclass(frozen=True)
@@ -59,12 +62,10 @@ class SupportThresholds:
 
     def __post_init__(self) -> None:
         for field in fields(self):
-            value = getattr(self, field.name)
-            if not isinstance(value, Real) or isinstance(value, bool) or not float(value) >= 0:
-                raise ValueError(f"{field.name!r} must be a number that is not negative, but is {value!r}.")
-        for name in ("propensity", "healthy", "share", "weight", "small", "wanted", "ten_heaviest"):
-            if getattr(self, name) > 1:
-                raise ValueError(f"{name!r} must not exceed 1, but is {getattr(self, name)!r}.")
+            if field.name != "rows":
+                most = 1 if field.name in _SHARES else inf
+                check_between(field.name, getattr(self, field.name), 0, most)
+        check_count("rows", self.rows, 0)
         if not self.propensity < self.healthy:
             raise ValueError(
                 f"'propensity' must be smaller than 'healthy', but {self.propensity!r} is not smaller than "

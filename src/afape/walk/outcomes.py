@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from .._arguments import check_number, numbers_per_row
+from .._arguments import check_mapping, check_number, numbers_per_row, shown
 from .._arrays import Bools, Floats, Ints
 
 __all__ = ["NO_OUTCOMES", "OwnOutcomes", "Scored", "brier", "check_outcomes", "log_loss", "score"]
@@ -67,21 +67,16 @@ def check_outcomes(outcomes: Any) -> OwnOutcomes:
     """Return the outcomes; raise an error if this is not a mapping from names to functions."""
     if outcomes is None:
         return NO_OUTCOMES
-    if not isinstance(outcomes, Mapping):
-        raise TypeError(
-            f"'outcomes' must be a mapping from names to functions of (values, acquired, labels), not {outcomes!r}."
-        )
-    for name, function in outcomes.items():
-        if not isinstance(name, str) or not name.strip() or name in RESERVED:
-            raise ValueError(
-                f"'outcomes' must have names that are text and not one of {list(RESERVED)}, but one is {name!r}."
-            )
+    named = check_mapping("outcomes", outcomes, "from names to functions of (values, acquired, labels)", empty=True)
+    for name, function in named.items():
+        if name in RESERVED:
+            raise ValueError(f"'outcomes' must have other names than {list(RESERVED)}, but one is {name!r}.")
         if isinstance(function, type) or not callable(function):
             raise TypeError(
-                f"'outcomes' must hold functions of (values, acquired, labels), but {name!r} is {function!r}. The Brier score "
-                "of a classifier is afape.brier(classifier)."
+                f"'outcomes' must hold functions of (values, acquired, labels), but {name!r} is {shown(function)}. The Brier "
+                "score of a classifier is afape.brier(classifier)."
             )
-    return OwnOutcomes(dict(outcomes))
+    return OwnOutcomes(named)
 
 
 @dataclass(frozen=True, eq=False)
@@ -156,12 +151,14 @@ def log_loss(classifier: Any) -> Scored:
     return Scored(classifier, _log_loss, (0.0, float(-np.log(1e-15))))
 
 
+def _is_code(number: float) -> bool:
+    return 0 <= number < 2**31 and number == int(number)
+
+
 def score(classifier: Any, label: int = 1) -> Scored:
     """Predicted probability of the class with this code where a run stops.
 
     Its mean is the mean predicted risk. Calibration and the area under the ROC curve are computed from it.
     """
-    check_number(
-        "label", label, "be the code of a class, a position in data.classes", lambda code: code in range(2**31)
-    )
+    check_number("label", label, "be the code of a class, a position in data.classes", _is_code)
     return Scored(classifier, _Column(int(label)), (0.0, 1.0), int(label))

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from numbers import Real
 from typing import Any
 
 import numpy as np
 
+from .._arguments import as_float, check_mapping, is_number, shown
 from .._arrays import Floats
 from ..data.problem import Problem
 from ..data.retrospective import Retrospective
@@ -97,8 +96,7 @@ class Tariff:
         return replace(self, prices=prices, costs=asked.cost_matrix(len(self.classes), list(self.classes)))
 
     def _checked_prices(self, costs: Any) -> Floats:
-        if not isinstance(costs, Mapping):
-            raise TypeError(f"'costs' must be a mapping from group name to price, not {type(costs).__name__}.")
+        costs = check_mapping("costs", costs, "from group name to price")
         free = [name for name in self.problem.group_names if name not in self.groups]
         for name, price in costs.items():
             if name in free:
@@ -110,10 +108,9 @@ class Tariff:
                 raise ValueError(
                     f"'costs' must name costly groups, but {name!r} is not one. They are {list(self.groups)}."
                 )
-            number = isinstance(price, Real) and not isinstance(price, bool | np.bool_)
-            if not number or not np.isfinite(float(price)) or price < 0:
+            if not is_number(price) or not 0 <= as_float(price) < np.inf:
                 raise ValueError(
-                    f"'costs' must be finite and not negative, but the price of {name!r} is {price!r}. A price of 0 is fine."
+                    f"'costs' must be finite and not negative, but the price of {name!r} is {shown(price)}. A price of 0 is fine."
                 )
         kept = dict(zip(self.groups, self.prices.tolist(), strict=True))
         return np.array([float(price) for price in (kept | dict(costs)).values()])
