@@ -3,7 +3,11 @@
 import io
 import json
 import pickle
+import subprocess
+import sys
+import tracemalloc
 import zipfile
+from pathlib import Path
 
 import numpy as np
 import pandas as pd
@@ -19,6 +23,7 @@ from sklearn.ensemble import (
 from sklearn.linear_model import LogisticRegression
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
+from sklearn.svm import SVC
 from sklearn.tree import DecisionTreeClassifier
 
 import afape
@@ -212,7 +217,7 @@ def test_what_is_no_model_file_is_refused(saved, tmp_path):
     with pytest.raises(StorageError, match=r"was not written by afape.save"):
         afape.load(tmp_path / "json", problem)
     rewritten(path, settings={})
-    with pytest.raises(StorageError, match=r"is damaged: KeyError"):
+    with pytest.raises(StorageError, match=r"is damaged .KeyError"):
         afape.load(path, problem)
     rewritten(path, format="other")
     with pytest.raises(StorageError, match=r"it was not written by afape"):
@@ -395,3 +400,62 @@ def test_a_failed_save_leaves_the_old_file(tmp_path):
     assert (tmp_path / "p").read_bytes() == before
     assert [p.name for p in tmp_path.iterdir()] == ["p"]
     assert zipfile.ZipFile(io.BytesIO(before)).namelist() == ["manifest.json"]
+
+
+def changed(path, entry, content):
+    """Write another content of one entry into a saved file."""
+    archive = zipfile.ZipFile(io.BytesIO(path.read_bytes()))
+    entries = {name: archive.read(name) for name in archive.namelist()} | {entry: content}
+    with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as new:
+        for name, value in entries.items():
+            new.writestr(name, value)
+
+
+def test_models_that_compiled_code_reads_unchecked_have_to_be_trusted(tmp_path):
+    data = world()
+    afape.save(afape.ImputedClassifier(SVC()).fit(data), tmp_path / "c", data.problem)
+    with pytest.raises(StorageError, match=r"may be unsafe: \['sklearn.svm._classes.SVC'\]"):
+        afape.load(tmp_path / "c", data.problem)
+    trusted = afape.load(tmp_path / "c", data.problem, trusted=["sklearn.svm._classes.SVC"])
+    assert trusted.predict(*questions(data)).shape == (200,)
+
+
+@pytest.mark.parametrize(
+    ("entry", "content"),
+    [
+        ("arrays/0.npy", bytes(10**9 // 8)),
+        ("arrays/0.npy", b"\x93NUMPY\x01\x00\x45\x00{'descr': '<f8', 'fortran_order': False, 'shape': (1000000000000,), }"),
+        ("arrays/0.npy", b"\x93NUMPY"),
+        ("models/fitted.skops", b"no zip"),
+        ("manifest.json", b"[" * 10**6),
+        ("manifest.json", b"{}"),
+    ],
+    ids=["zip bomb", "header of another size", "cut header", "cut model", "deep JSON", "empty manifest"],
+)  # fmt: skip
+def test_damage_is_told_and_costs_nothing(saved, entry, content):
+    path, problem = saved
+    name = next(n for n in zipfile.ZipFile(path).namelist() if n.endswith(".skops"))
+    tracemalloc.start()
+    changed(path, name if entry.endswith(".skops") else entry, content)
+    tracemalloc.reset_peak()
+    with pytest.raises(StorageError):
+        afape.load(path, problem)
+    assert tracemalloc.get_traced_memory()[1] < 10**8
+    tracemalloc.stop()
+
+
+def test_arrays_that_do_not_fit_together_are_refused(saved):
+    path, problem = saved
+    out = io.BytesIO()
+    np.save(out, np.zeros(7))
+    manifest = json.loads(zipfile.ZipFile(path).read("manifest.json"))
+    changed(path, f"arrays/{manifest['arrays'].index('means')}.npy", out.getvalue())
+    with pytest.raises(StorageError, match="is damaged"):
+        afape.load(path, problem)
+
+
+def test_forged_files_do_no_harm():
+    """Some random damage; ``python tests/files/fuzz.py --inputs 2000`` tries more."""
+    command = [sys.executable, str(Path(__file__).with_name("fuzz.py")), "--inputs", "40"]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stdout + done.stderr

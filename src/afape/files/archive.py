@@ -18,7 +18,9 @@ from .. import __version__
 from ..agents.state import AgentState
 from .errors import StorageError
 from .kinds import is_storable, rebuilt, state_of
-from .stored_trees import CHECKED_TYPES, PLAIN_TYPES, check_trees
+from .limits import Allowance, checked_array
+from .stored_models import check_content
+from .stored_trees import check_trees
 
 __all__ = ["FORMAT", "Reader", "packed"]
 
@@ -120,11 +122,15 @@ class Reader:
     trusted: Sequence[str]
     check_versions: bool
     unsafe: bool
+    allowance: Allowance
 
     @staticmethod
-    def opened(content: bytes, trusted: Sequence[str], check_versions: bool, unsafe: bool) -> Reader:
-        """Read and check the manifest."""
-        archive = zipfile.ZipFile(io.BytesIO(content))
+    def opened(
+        content: bytes, trusted: Sequence[str], check_versions: bool, unsafe: bool, allowance: Allowance | None = None
+    ) -> Reader:
+        """Read and check the manifest; ``allowance`` is that of the file around this one."""
+        allowance = Allowance(len(content)) if allowance is None else allowance
+        archive = zipfile.ZipFile(io.BytesIO(content)) if unsafe else allowance.open(content)
         manifest = json.loads(archive.read("manifest.json"))
         if not isinstance(manifest, dict) or manifest.get("format") != "afape":
             raise StorageError("The file has a manifest, but it was not written by afape.")
@@ -142,7 +148,7 @@ class Reader:
                 "The file contains a pickle, which can run any code when it is loaded. If you trust its source, pass "
                 "unsafe=True."
             )
-        return Reader(archive, manifest, trusted, check_versions, unsafe)
+        return Reader(archive, manifest, trusted, check_versions, unsafe, allowance)
 
     def thing(self) -> Any:
         """Build the agent or classifier."""
@@ -154,23 +160,17 @@ class Reader:
         return rebuilt(self.manifest["kind"], AgentState(self.manifest["settings"], arrays, models))
 
     def _array(self, place: str) -> Any:
-        return np.load(io.BytesIO(self.archive.read(place)), allow_pickle=False)
+        return checked_array(self.archive.read(place))
 
     def _model(self, place: str) -> Any:
         content = self.archive.read(place)
         if place.endswith(".afape"):
-            return Reader.opened(content, self.trusted, self.check_versions, self.unsafe).thing()
+            return Reader.opened(content, self.trusted, self.check_versions, self.unsafe, self.allowance).thing()
         if place.endswith(".pickle"):
             return pickle.loads(content)
-        asked = _skops().get_untrusted_types(data=content)
-        allowed = [name for name in asked if name in (*self.trusted, *CHECKED_TYPES, *PLAIN_TYPES)]
-        refused = [name for name in asked if name not in allowed]
-        if refused:
-            raise StorageError(
-                f"The model in the file has types that may be unsafe: {refused}. If you trust them, pass "
-                f"trusted={refused!r}."
-            )
-        model = _skops().loads(content, trusted=allowed)
+        if not self.unsafe:
+            check_content(self.allowance.open(content), self.trusted)
+        model = _skops().loads(content, trusted=_skops().get_untrusted_types(data=content))
         check_trees(model)
         return model
 

@@ -12,7 +12,7 @@ from ..agents.state import AgentState
 from ..classifiers import ImputedClassifier
 from .errors import StorageError
 
-__all__ = ["is_storable", "rebuilt", "state_of"]
+__all__ = ["is_storable", "rebuilt", "state_of", "try_out"]
 
 _AGENTS = {name: getattr(agents, name) for name in agents.__all__ if hasattr(getattr(agents, name), "from_state")}
 
@@ -36,6 +36,23 @@ def rebuilt(kind: str, state: AgentState) -> Any:
     if kind not in _AGENTS:
         raise StorageError(f"The file contains a {kind!r}, which is not an agent of this version of afape.")
     return _AGENTS[kind].from_state(state)
+
+
+def try_out(thing: Any) -> None:
+    """Ask an agent or classifier about two states, so that arrays that do not fit together are found when a file is loaded."""
+    layout = getattr(thing, "layout_", None)
+    columns, groups = getattr(thing, "columns_", None), getattr(thing, "group_names_", getattr(thing, "groups_", None))
+    if layout is not None:
+        columns, groups = layout.columns, layout.groups
+    if columns is None or groups is None:
+        return  # a policy without arrays
+    acquired = np.array([[False], [True]]).repeat(len(groups), axis=1)
+    values = np.where([[False], [True]], 0.0, np.full((2, len(columns)), np.nan))
+    for method in ("probabilities", "predict"):
+        if hasattr(thing, method):
+            answer = np.asarray(getattr(thing, method)(values, acquired))
+            if answer.shape != ((2, len(groups) + 1) if method == "probabilities" else (2,)):
+                raise StorageError("The file is damaged or forged: its arrays do not fit together.")
 
 
 def _classifier_state(classifier: ImputedClassifier) -> AgentState:

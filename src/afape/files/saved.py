@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import json
-import zipfile
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +15,7 @@ from ..classifiers import Classifier
 from ..data.problem import Problem
 from .archive import Reader, packed
 from .errors import StorageError
+from .kinds import try_out
 from .writing import atomic_write
 
 __all__ = ["load", "save"]
@@ -79,10 +79,8 @@ def load(
     trusted = check_texts("trusted", trusted, "names of types")
     check_flag("check_versions", check_versions)
     check_flag("unsafe", unsafe)
-    try:
+    with _damaged(f"{str(path)!r} was not written by afape.save"):
         reader = Reader.opened(file.read_bytes(), trusted, check_versions, unsafe)
-    except (zipfile.BadZipFile, KeyError, json.JSONDecodeError, UnicodeDecodeError) as error:
-        raise StorageError(f"{str(path)!r} was not written by afape.save ({error}).") from error
     if problem is not None:
         found = _differences(reader.manifest["problem"], _problem_to_json(problem))
         if found:
@@ -90,10 +88,22 @@ def load(
                 f"{str(path)!r} was saved for a different problem: {'; '.join(found)}. Load it with its own problem, or "
                 "without 'problem' to skip this check."
             )
+    with _damaged(f"{str(path)!r} is damaged"):
+        thing = reader.thing()
+        if not unsafe:
+            try_out(thing)
+    return thing
+
+
+@contextmanager
+def _damaged(words: str) -> Iterator[None]:
+    """Turn every error into a `StorageError` that starts with these words: a damaged file can cause any of them."""
     try:
-        return reader.thing()
-    except (KeyError, TypeError, zipfile.BadZipFile) as error:
-        raise StorageError(f"{str(path)!r} is damaged: {type(error).__name__} {error}.") from error
+        yield
+    except StorageError:
+        raise
+    except Exception as error:
+        raise StorageError(f"{words} ({type(error).__name__}: {error}).") from error
 
 
 def _problem_to_json(problem: Problem) -> dict[str, Any]:

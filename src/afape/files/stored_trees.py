@@ -16,15 +16,12 @@ from sklearn.tree._tree import Tree
 
 from .errors import StorageError
 
-__all__ = ["CHECKED_TYPES", "PLAIN_TYPES", "check_trees"]
+__all__ = ["check_trees"]
 
-# skops does not trust these types, because it checks types and not numbers; here their numbers are checked.
-CHECKED_TYPES = (
-    "sklearn.tree._tree.Tree",
-    "sklearn.ensemble._hist_gradient_boosting.predictor.TreePredictor",
+_CATEGORICAL = (
+    "The file contains a boosted tree with categorical columns, which cannot be checked. Encode categories as columns of 0 and "
+    "1, as afape does."
 )
-# These run no compiled code: two numbers per class, and the model that they calibrate, which is checked itself.
-PLAIN_TYPES = ("sklearn.calibration._CalibratedClassifier", "sklearn.calibration._SigmoidCalibration")
 
 
 def check_trees(model: Any) -> None:
@@ -40,15 +37,27 @@ def check_trees(model: Any) -> None:
             owned.add(id(each.tree_))
             _check_tree(each.tree_, _n_features(each))
         elif isinstance(each, BaseForest | BaseGradientBoosting):
+            if isinstance(each, BaseGradientBoosting) and hasattr(each, "estimators_"):
+                _check_stages(each)
             for tree in np.ravel(np.asarray(getattr(each, "estimators_", ()), dtype=object)):
                 if not isinstance(tree, BaseDecisionTree) or _n_features(tree) != _n_features(each):
                     raise StorageError("The file is damaged or forged: the trees of a forest do not fit its columns.")
         elif isinstance(each, BaseHistGradientBoosting):
+            mapper = getattr(each, "_bin_mapper", None)
+            if getattr(each, "is_categorical_", None) is not None or np.any(getattr(mapper, "is_categorical_", False)):
+                raise StorageError(_CATEGORICAL)
             for predictor in [p for stage in getattr(each, "_predictors", ()) for p in stage]:
                 owned.add(id(predictor))
                 _check_predictor(predictor, _n_features(each))
     if any(isinstance(each, Tree | TreePredictor) and id(each) not in owned for each in found):
         raise StorageError("The file is damaged or forged: it contains a tree outside any model.")
+
+
+def _check_stages(model: Any) -> None:
+    """Check that a boosting model has one tree per stage and output: compiled code adds them up without a check."""
+    start = model._raw_predict_init(np.zeros((1, _n_features(model)), dtype=np.float32))
+    if np.shape(start) != (1, np.shape(model.estimators_)[1]):
+        raise StorageError("The file is damaged or forged: the trees of a boosting model do not fit its classes.")
 
 
 def _n_features(model: Any) -> int:
@@ -78,6 +87,8 @@ def _inside(thing: Any, seen: set[int]) -> Iterator[Any]:
 
 
 def _check_tree(tree: Any, n_features: int) -> None:
+    if not 0 < tree.node_count <= tree.capacity:
+        raise StorageError("The file is damaged or forged: a tree has not the number of nodes that it states.")
     left, right, feature = tree.children_left, tree.children_right, tree.feature
     inner = (left != -1) | (right != -1)
     _check_nodes(left[inner], right[inner], feature[inner], np.flatnonzero(inner), (tree.node_count, n_features))
@@ -91,10 +102,7 @@ def _check_predictor(predictor: Any, n_features: int) -> None:
         raise StorageError("The file is damaged or forged: a boosted tree has no nodes.")
     inner = nodes["is_leaf"] == 0
     if nodes["is_categorical"].any():
-        raise StorageError(
-            "The file contains a boosted tree with categorical columns, which cannot be checked. Encode categories as "
-            "columns of 0 and 1, as afape does."
-        )
+        raise StorageError(_CATEGORICAL)
     splits = nodes[inner]
     sizes = (len(nodes), n_features)
     _check_nodes(splits["left"], splits["right"], splits["feature_idx"], np.flatnonzero(inner), sizes)
