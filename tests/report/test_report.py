@@ -145,8 +145,11 @@ def test_a_policy_that_is_not_supported_has_bounds(tmp_path):
     assert "There is no sensitivity analysis" in text
 
 
-class Interrupted:
+class Interrupted(afape.Evaluation):
     """A result that the user interrupts as soon as it is read."""
+
+    def __init__(self):
+        pass
 
     @property
     def policy(self):
@@ -250,3 +253,31 @@ def test_only_naive_estimators_have_a_page_too(tmp_path):
     found = afape.evaluate(data, afape.AcquireAll(), classifier, **options)
     found.to_html(tmp_path / "naive.html", sensitivity=False)
     assert "<code>blocking</code>" in (tmp_path / "naive.html").read_text()
+
+
+def test_a_page_shows_no_row_numbers_and_nothing_that_few_rows_have(tmp_path):
+    import pandas as pd
+
+    rng = np.random.default_rng(0)
+    n = 300
+    rare = np.where(np.arange(n) < 4, "rareone", np.where(rng.random(n) < 0.5, "u", "v"))
+    frame = pd.DataFrame({"kind": rare, "b": rng.normal(size=n), "y": rng.integers(2, size=n)})
+    frame.loc[:2, "b"] = np.nan
+    problem = afape.Problem({"kind": ["kind"], "b": ["b"]}, {"b": 1.0}, "y", 5.0)
+    data = afape.Retrospective(frame, problem)
+
+    class First:
+        def predict(self, values, acquired):
+            return np.zeros(len(values), dtype=int)
+
+    found = afape.evaluate(
+        data, afape.AcquireAll(), First(), missingness=afape.MCAR(), estimators=["ipw-semi"], by="kind"
+    )
+    found.to_html(tmp_path / "a.html", sensitivity=False)
+    found.to_html(tmp_path / "b.html", sensitivity=False, min_cell=0)
+    hidden, whole = (tmp_path / "a.html").read_text(), (tmp_path / "b.html").read_text()
+    assert "rareone" not in hidden
+    assert "rareone" in whole
+    content = summarize(afape.Comparison({found.policy: found}, 0.95))
+    assert [pattern["rows"] for pattern in content["data"]["patterns"]] == [297]
+    assert all("row" not in line for policy in content["policies"] for line in policy["heaviest"])

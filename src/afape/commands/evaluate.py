@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import shlex
 from dataclasses import dataclass
 from pathlib import Path
@@ -203,10 +204,10 @@ def _write_report(
 ) -> None:
     from ..report.page import write_report
 
-    details = {
-        "command": request.command,
-        "data": str(request.data),
-        "problem": str(request.problem),
+    details = {  # a page that is passed on shows no folders
+        "command": re.sub(r"[^\s='\"]*/", "", request.command),
+        "data": request.data.name,
+        "problem": request.problem.name,
         "seed": request.seed,
     }
     wanted = False if sensitivity is None else sensitivity  # None would compute it

@@ -23,6 +23,9 @@ from rich.progress import (
     TimeElapsedColumn,
     TimeRemainingColumn,
 )
+from rich.segment import Segment
+
+from ..files.writing import visible
 
 __all__ = ["BAD_INPUT", "DOUBTFUL", "INTERRUPTED", "Screen", "UserError", "check_writable", "extrapolated_cell"]
 
@@ -33,6 +36,15 @@ Tell = Callable[[str, int, int], None]  # step, done, total; total 0 if it is un
 
 class UserError(ValueError):
     """A mistake of the user, printed without a traceback."""
+
+
+class _Terminal(Console):
+    """A console on which control characters of names are shown and have no effect."""
+
+    def render(self, renderable: Any, options: Any = None) -> Iterator[Segment]:
+        """Escape the text of everything that is printed; styles and control codes of rich itself are kept."""
+        for segment in super().render(renderable, options):
+            yield segment if segment.control else Segment(visible(segment.text), segment.style)
 
 
 class Screen:
@@ -46,8 +58,8 @@ class Screen:
 
     def __init__(self, as_json: bool = False) -> None:
         self.as_json = as_json
-        self.out = Console(highlight=False, soft_wrap=True)
-        self.err = Console(stderr=True, highlight=False, soft_wrap=True)
+        self.out = _Terminal(highlight=False, soft_wrap=True)
+        self.err = _Terminal(stderr=True, highlight=False, soft_wrap=True)
         self.warnings: list[str] = []
 
     def say(self, text: str = "", style: str | None = None) -> None:

@@ -8,11 +8,14 @@ import warnings
 from collections.abc import Callable, Sequence
 from typing import Any
 
+import numpy as np
+
 from .. import plots
 from ..missingness.graph import MGraph
 from ..results.comparison import Comparison
 from ..results.evaluation import Evaluation
 from ..sensitivity_analysis.analysis import Sensitivity
+from .small_cells import shown_patterns
 from .summary import origin_of
 
 __all__ = ["figures_of"]
@@ -29,19 +32,21 @@ _OPTIONS: Any = {
 }
 
 
-def figures_of(found: Comparison, sensitivity: Sensitivity | None) -> dict[str, Any]:
+def figures_of(found: Comparison, sensitivity: Sensitivity | None, min_cell: int) -> dict[str, Any]:
     """Return SVG texts by name; ``policies`` is a list with one dict per policy, None where there is nothing to draw."""
     origin = origin_of(found)
     data = origin.data
     graph = origin.missingness.graph_on(data)
-    n_patterns = min(12, len({row.tobytes() for row in data.recorded}))
+    n_patterns = shown_patterns(np.unique(data.recorded, axis=0, return_counts=True)[1], 12, min_cell)
     size = (2.6 + 0.42 * data.problem.n_groups, 2.4 + 0.3 * n_patterns)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", UserWarning)  # a glyph that matplotlib's font lacks; the browser has it
         return {
             "graph": _graph(graph, [*data.problem.group_names, str(data.problem.label)]),
             "graph_note": _graph_note(graph),
-            "missingness": svg_of(lambda ax: plots.missingness(data, ax=ax), "missingness", *size),
+            "missingness": svg_of(lambda ax: plots.missingness(data, n_patterns, ax), "missingness", *size)
+            if n_patterns
+            else None,
             "sensitivity": None
             if sensitivity is None
             else svg_of(lambda ax: plots.sensitivity(sensitivity, ax=ax), "sensitivity", 5.8, 4.2),

@@ -11,7 +11,7 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
-from .._arguments import check_target, check_texts
+from .._arguments import check_count, check_instance, check_target, shown
 from ..files.writing import atomic_write, plain_value
 from ..results.comparison import Comparison
 from ..results.evaluation import Evaluation
@@ -20,7 +20,8 @@ from .figures import figures_of
 from .price_fields import prices_of
 from .sensitivity import sensitivity_of
 from .sentences import number, percent
-from .summary import summarize
+from .small_cells import without_small
+from .summary import check_content, origin_of, summarize
 
 __all__ = ["render", "require_report", "write_report"]
 
@@ -39,6 +40,7 @@ def write_report(
     sensitivity: Sensitivity | bool | None = None,
     notes: Sequence[str] = (),
     details: Mapping[str, Any] | None = None,
+    min_cell: int = 10,
 ) -> None:
     """Write a self-contained page: reading it needs no other file, no server and no network.
 
@@ -54,24 +56,23 @@ def write_report(
         Sentences at the top of the page.
     details : mapping, optional
         Shown under the details, such as command, files and seed.
+    min_cell : int
+        Patterns of recording and subgroups with fewer rows are left out of the page.
     """
     require_report()
     target = check_target("path", path)
-    _check_content(sensitivity, notes, details)
-    with atomic_write(target) as draft:
-        draft.write_bytes(b"")  # a path that cannot be written is an error before the work
-        draft.write_text(render(found, sensitivity=sensitivity, notes=notes, details=details), encoding="utf-8")
-
-
-def _check_content(sensitivity: Any, notes: Any, details: Any) -> None:
+    check_instance("found", found, (Comparison, Evaluation), "a result of afape.compare or afape.evaluate")
     if sensitivity is not None and not isinstance(sensitivity, Sensitivity | bool):
         raise TypeError(
-            f"'sensitivity' must be a result of afape.sensitivity, None to compute one, or False, but is {sensitivity!r}."
+            "'sensitivity' must be a result of afape.sensitivity, None to compute one, or False, but is "
+            f"{shown(sensitivity)}."
         )
-    check_texts("notes", notes, "sentences")
-    if details is not None and not isinstance(details, Mapping):
-        raise TypeError(
-            f"'details' must be a mapping from names to values to show, but is {details!r}. Example: {{'seed': 0}}."
+    check_content(notes, details)
+    check_count("min_cell", min_cell, 0)
+    with atomic_write(target) as draft:
+        draft.write_bytes(b"")  # a path that cannot be written is an error before the work
+        draft.write_text(
+            render(found, sensitivity=sensitivity, notes=notes, details=details, min_cell=min_cell), encoding="utf-8"
         )
 
 
@@ -81,19 +82,21 @@ def render(
     sensitivity: Sensitivity | bool | None = None,
     notes: Sequence[str] = (),
     details: Mapping[str, Any] | None = None,
+    min_cell: int = 10,
 ) -> str:
     """Return the text of the page."""
     from markupsafe import Markup
 
     comparison = found if isinstance(found, Comparison) else Comparison({found.policy: found}, found.confidence)
+    comparison = without_small(comparison, origin_of(comparison).data, min_cell)
     analysis = _analysis(comparison, sensitivity)
-    content = summarize(comparison, sensitivity=analysis, notes=notes, details=details)
+    content = summarize(comparison, sensitivity=analysis, notes=notes, details=details, min_cell=min_cell)
     prices = prices_of(comparison, content["estimator"])
     script = _file("report.js")
     return str(
         _template().render(
             content=content,
-            figures=figures_of(comparison, analysis),
+            figures=figures_of(comparison, analysis, min_cell),
             prices=prices,
             embedded=Markup(_json({"content": content, "prices": prices})),
             script=Markup(script),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import platform
 from collections.abc import Mapping, Sequence
 from importlib.metadata import version
@@ -9,16 +10,18 @@ from typing import Any
 
 import numpy as np
 
+from .._arguments import check_count, check_instance, check_mapping, check_texts, shown
 from .._arrays import unique_sets
 from ..check import check_missingness
 from ..data.retrospective import Retrospective
 from ..estimators.estimate import TARGETS, Bounds, Estimate
-from ..files.writing import plain_records
+from ..files.writing import plain_records, plain_value
 from ..results.comparison import Comparison
 from ..results.evaluation import Evaluation, Origin
 from ..sensitivity_analysis.analysis import Sensitivity
 from .sensitivity import is_repriced, sensitivity_content
 from .sentences import STANDING_ASSUMPTIONS, answer_of, assumption_words
+from .small_cells import shown_patterns, without_small
 
 __all__ = ["difference", "origin_of", "summarize"]
 
@@ -45,6 +48,7 @@ def summarize(
     sensitivity: Sensitivity | None = None,
     notes: Sequence[str] = (),
     details: Mapping[str, Any] | None = None,
+    min_cell: int = 10,
 ) -> dict[str, Any]:
     """Return the content of the report as a dict, ready for JSON.
 
@@ -58,8 +62,16 @@ def summarize(
         Sentences at the top of the page.
     details : mapping, optional
         Shown under the details, such as command, files and seed.
+    min_cell : int
+        Patterns of recording and subgroups with fewer rows are left out; numbers of rows are nowhere.
     """
+    check_instance("found", found, Comparison, "a result of afape.compare")
+    if sensitivity is not None:
+        check_instance("sensitivity", sensitivity, Sensitivity, "a result of afape.sensitivity, or None")
+    check_content(notes, details)
+    check_count("min_cell", min_cell, 0)
     origin = origin_of(found)
+    found = without_small(found, origin.data, min_cell)
     estimator = _estimator(found)
     policies = [_policy(name, e, found, estimator) for name, e in found.evaluations.items()]
     return {
@@ -73,10 +85,21 @@ def summarize(
         "policies": policies,
         "naive": _naive(found, estimator),
         "strength": None if sensitivity is None else sensitivity_content(sensitivity),
-        "data": _data(origin.data, _prices(found, origin.data)),
+        "data": _data(origin.data, _prices(found, origin.data), min_cell),
         "assumption": _assumption(found, origin),
         "details": {**_versions(), "seed": origin.seed, **(details or {})},
     }
+
+
+def check_content(notes: Any, details: Any) -> None:
+    """Check what the user adds to the page; ``details`` must be plain values, because the page holds them as JSON."""
+    check_texts("notes", notes, "sentences")
+    named = {} if details is None else check_mapping("details", details, "from names to values to show", empty=True)
+    for name, value in named.items():
+        try:
+            json.dumps(value, allow_nan=False, default=plain_value)
+        except Exception as error:  # str() of the user's objects
+            raise ValueError(f"'details' must have plain values, but {name!r} is {shown(value)}.") from error
 
 
 def origin_of(found: Comparison) -> Origin:
@@ -197,7 +220,7 @@ def _prices(found: Comparison, data: Retrospective) -> dict[str, float]:
     return out if tariff is None else out | dict(zip(tariff.groups, tariff.prices.tolist(), strict=True))
 
 
-def _data(data: Retrospective, prices: dict[str, float]) -> dict[str, Any]:
+def _data(data: Retrospective, prices: dict[str, float], min_cell: int) -> dict[str, Any]:
     problem = data.problem
     patterns, index = unique_sets(data.recorded)
     count = np.bincount(index, minlength=len(patterns))
@@ -229,7 +252,7 @@ def _data(data: Retrospective, prices: dict[str, float]) -> dict[str, Any]:
                 "rows": int(count[u]),
                 "share": float(count[u] / len(data)),
             }
-            for u in order[:_PATTERNS]
+            for u in order[: shown_patterns(count, _PATTERNS, min_cell)]
         ],
     }
 

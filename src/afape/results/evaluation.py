@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from .._arguments import check_choice, check_class, check_estimator
+from .._arguments import check_choice, check_class, check_estimator, shown
 from .._copies import HandsOutCopies
 from ..agents.policy import Policy, ignores_values
 from ..data.retrospective import Retrospective
@@ -326,7 +326,7 @@ class Evaluation(HandsOutCopies):
         ):
             raise ValueError(
                 "'score' must name an outcome that is a score, such as outcomes={'risk': afape.score(classifier)} in evaluate, "
-                f"but is {score!r}. The outcomes here are {list(own)}."
+                f"but is {shown(score)}. The outcomes here are {list(own)}."
             )
         name = made[0] if score is None else score
         code = getattr(own[name], "label", None)
@@ -403,7 +403,7 @@ class Evaluation(HandsOutCopies):
         """Write one HTML page: costs, assumption, support and what the policy does. Its reader can change the prices.
 
         This needs ``pip install 'afape[report]'``. By default it also computes `afape.sensitivity`, which takes time;
-        ``sensitivity=False`` leaves it out. ``content`` may be ``sensitivity``, ``notes`` and ``details``, see
+        ``sensitivity=False`` leaves it out. ``content`` may be ``sensitivity``, ``notes``, ``details`` and ``min_cell``, see
         `afape.report.write_report`.
         """
         from ..report.page import write_report  # report is a higher layer than results
