@@ -20,10 +20,11 @@ from afape import save
 from afape.agents import RandomSubset
 from afape.benchmark.description import read_description
 from afape.benchmark.draws import OtherStudyError
-from afape.benchmark.manifest import OtherExperimentError
+from afape.benchmark.manifest import OtherExperimentError, start_manifest
 from afape.benchmark.runner import Settings, run_experiment
 from afape.benchmark.section import DescriptionError
 from afape.commands.main import app
+from afape.warnings import AfapeWarning
 
 pytest.importorskip("matplotlib")
 pytest.importorskip("pyarrow")
@@ -178,12 +179,12 @@ def test_the_command_refuses_a_folder_of_another_experiment(done):
     assert "Traceback" not in result.output
 
 
-def test_a_damaged_manifest_is_refused(tmp_path):
-    file = write_small(tmp_path)
-    (tmp_path / "out").mkdir()
-    (tmp_path / "out" / "manifest.json").write_text("{")
-    with pytest.raises(OtherExperimentError, match="is damaged"):
-        run(tmp_path / "out", file)
+def test_a_damaged_manifest_is_reported_and_written_again(tmp_path):
+    own = {"experiment": "small", "seed": 0}
+    (tmp_path / "manifest.json").write_text("{")
+    with pytest.warns(AfapeWarning, match="is damaged"):
+        assert start_manifest(tmp_path, own, "")["status"] == "running"
+    assert start_manifest(tmp_path, own, "")["status"] == "running"
 
 
 def test_the_table_must_be_complete(tmp_path):

@@ -8,9 +8,10 @@ from pathlib import Path
 from typing import Any
 
 import pandas as pd
-from joblib import Parallel, delayed
 
+from .._processes import in_processes
 from ..files.writing import atomic_write
+from ..warnings import AfapeWarning, warn
 
 __all__ = ["Draw", "OtherStudyError", "claim_folder", "run_draws"]
 
@@ -57,11 +58,10 @@ def run_draws(
     claim_folder(folder, study)
     starts = range(0, n_draws, batch)
     files = {start: folder / f"draws-{start:06d}-{min(start + batch, n_draws):06d}.csv" for start in starts}
-    todo = [start for start in starts if not files[start].exists()]
+    todo = [start for start in starts if not _is_whole(files[start])]
     done = len(files) - len(todo)
-    jobs = Parallel(n_jobs=n_jobs, return_as="generator_unordered")(
-        delayed(_run_batch)(draw, start, min(start + batch, n_draws), files[start]) for start in todo
-    )
+    tasks = [(draw, start, min(start + batch, n_draws), files[start]) for start in todo]
+    jobs = in_processes(_run_batch, tasks, n_jobs, return_as="generator_unordered")
     if progress is not None:
         progress(done, len(files))
     for _ in jobs:
@@ -71,18 +71,30 @@ def run_draws(
     return pd.concat([pd.read_csv(files[start]) for start in starts], ignore_index=True)
 
 
+def _is_whole(file: Path) -> bool:
+    """Return True if a batch is there; a damaged one is reported and computed again."""
+    if not file.exists():
+        return False
+    try:
+        return len(pd.read_csv(file)) > 0
+    except (ValueError, OSError) as error:
+        warn(f"{str(file)!r} is damaged ({error}); its data sets are computed again.", AfapeWarning)
+        return False
+
+
 def claim_folder(folder: Path, study: str) -> None:
     """Write study and version into ``study.txt`` of a new folder; refuse the folder if it names another study or version."""
     study = f"{study}; afape {version('afape')}"
     folder.mkdir(parents=True, exist_ok=True)
     note = folder / "study.txt"
     if note.exists():
-        owner = note.read_text().strip()
-        if owner != study:
+        owner = note.read_text(errors="replace").strip()
+        if owner and owner != study:
             raise OtherStudyError(
                 f"{folder} holds draws of the study {owner!r}, not of {study!r}. Choose another folder, or delete this one."
             )
-    note.write_text(f"{study}\n")
+    with atomic_write(note) as draft:
+        draft.write_text(f"{study}\n")
 
 
 def _run_batch(draw: Draw, start: int, stop: int, file: Path) -> None:

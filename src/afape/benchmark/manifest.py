@@ -3,16 +3,21 @@
 from __future__ import annotations
 
 import json
+import os
 import platform
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from datetime import UTC, datetime
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
 
+from .._processes import locked
 from ..files.writing import atomic_write
+from ..warnings import AfapeWarning, warn
 
-__all__ = ["OtherExperimentError", "finish_manifest", "refuse_other", "start_manifest"]
+__all__ = ["OtherExperimentError", "finish_manifest", "only_run", "refuse_other", "start_manifest"]
 
 _PACKAGES = ("numpy", "scipy", "pandas", "scikit-learn", "jax", "optax", "pyarrow", "matplotlib")
 
@@ -34,11 +39,10 @@ def refuse_other(folder: Path, own: dict[str, Any]) -> None:
     if not file.exists():
         return
     try:
-        found = json.loads(file.read_text())
-    except json.JSONDecodeError as error:
-        raise OtherExperimentError(
-            f"{file} is damaged ({error}). Choose another folder, or delete this one."
-        ) from error
+        found = dict(json.loads(file.read_text()))
+    except (ValueError, TypeError) as error:  # the folders of draws say themselves whose they are
+        warn(f"{str(file)!r} is damaged ({error}) and is written again.", AfapeWarning)
+        return
     if differing := [key for key in own if found.get(key) != own[key]]:
         differences = ", ".join(
             f"{_NAMES.get(key, key)} {found.get(key)!r} instead of {own[key]!r}" for key in differing
@@ -46,6 +50,24 @@ def refuse_other(folder: Path, own: dict[str, Any]) -> None:
         raise OtherExperimentError(
             f"{folder} holds results of another experiment: {differences}. Choose another folder, or delete this one."
         )
+
+
+@contextmanager
+def only_run(folder: Path) -> Iterator[None]:
+    """Refuse a folder that another run is writing to; its lock says who it is."""
+    folder.mkdir(parents=True, exist_ok=True)
+    file = folder / ".running"
+    lock = locked(file)
+    if lock is None:
+        raise OtherExperimentError(
+            f"{folder} is in use by another run: {file.read_text().strip()}. Wait until it ends, or choose another folder."
+        )
+    with lock:
+        lock.truncate(0)
+        lock.write(f"process {os.getpid()} on {platform.node()}, since {_now()}\n")
+        lock.flush()
+        yield
+        lock.truncate(0)
 
 
 def start_manifest(folder: Path, own: dict[str, Any], command: str) -> dict[str, Any]:

@@ -11,14 +11,15 @@ from typing import Any
 
 import pandas as pd
 
-from .._arguments import LARGEST_SEED, check_callable, check_count, check_folder, check_path
+from .._arguments import LARGEST_SEED, check_callable, check_count, check_folder, check_path, shown
 from .._copies import HandsOutCopies
+from ..files.writing import escaped_cells
 from .data_set import data_set_records
 from .description import Description, Run
 from .draws import claim_folder, run_draws
 from .figures import draw_figures
 from .identity import identity_of
-from .manifest import finish_manifest, start_manifest
+from .manifest import finish_manifest, only_run, start_manifest
 from .page import write_page
 from .summary import data_efficiency, summarise_results
 from .world import Tell, World, complete_table, make_world
@@ -53,13 +54,13 @@ class Settings:
         if self.data is not None:
             object.__setattr__(self, "data", check_path("data", self.data, "the path of a file or folder"))
         if not isinstance(self.command, str):
-            raise TypeError(f"'command' must be a text, but is {self.command!r}.")
+            raise TypeError(f"'command' must be a text, but is {shown(self.command)}.")
 
 
 def check_settings(settings: Any, tell: Any) -> Settings:
     """Return the settings, by default the default ones; refuse a ``tell`` that is not callable."""
     if settings is not None and not isinstance(settings, Settings):
-        raise TypeError(f"'settings' must be an afape.benchmark.Settings or None, but is {settings!r}.")
+        raise TypeError(f"'settings' must be an afape.benchmark.Settings or None, but is {shown(settings)}.")
     if tell is not None:
         check_callable("tell", tell, "a function tell(step, done, total)")
     return Settings() if settings is None else settings
@@ -111,10 +112,17 @@ def run_experiment(
         Called as ``tell(step, done, total)`` to report progress.
     """
     if not isinstance(description, Description):
-        raise TypeError(f"'description' must be a Description, as read_description returns it, but is {description!r}.")
+        raise TypeError(
+            f"'description' must be a Description, as read_description returns it, but is {shown(description)}."
+        )
     folder, settings = check_folder("folder", folder), check_settings(settings, tell)
     tell = tell or (lambda what, done, todo: None)
     require_packages(description)
+    with only_run(folder):
+        return _run(description, folder, settings, tell)
+
+
+def _run(description: Description, folder: Path, settings: Settings, tell: Tell) -> Finished:
     began = time.perf_counter()
     tell("loading the table", 0, 1)
     complete = complete_table(description, settings.data, settings.seed)
@@ -128,10 +136,10 @@ def run_experiment(
     efficiency = pd.concat([data_efficiency(results, run.name) for run in description.runs], ignore_index=True)
     tell(f"{description.name}: figures", 0, 1)
     results.to_parquet(folder / "results.parquet", index=False)
-    results.to_csv(folder / "results.csv", index=False)
-    summary.to_csv(folder / "summary.csv", index=False, float_format="%.6g")
+    escaped_cells(results).to_csv(folder / "results.csv", index=False)
+    escaped_cells(summary).to_csv(folder / "summary.csv", index=False, float_format="%.6g")
     if len(efficiency):
-        efficiency.to_csv(folder / "efficiency.csv", index=False, float_format="%.6g")
+        escaped_cells(efficiency).to_csv(folder / "efficiency.csv", index=False, float_format="%.6g")
     draw_figures(description, results, summary, folder)
     finished = Finished(description, folder, results, summary, efficiency, world.complete_share)
     write_page(finished, settings.command)

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Generic, TypeVar
 
 import numpy as np
-from joblib import Parallel, delayed
 
-from .._arguments import check_flag
+from .._arguments import check_count, check_flag
 from .._arrays import Floats, Ints, units_of
+from .._processes import in_processes
 from ..data.retrospective import Retrospective
 from ..warnings import InterruptedBootstrapWarning, warn
 
@@ -37,11 +37,7 @@ class Bootstrap:
 
     def __post_init__(self) -> None:
         check_flag("refit", self.refit)
-        whole = isinstance(self.n_replicates, int | np.integer) and not isinstance(self.n_replicates, bool)
-        if not whole or self.n_replicates < 0:
-            raise ValueError(
-                f"'n_replicates' must be a whole number that is not negative, but is {self.n_replicates!r}."
-            )
+        check_count("n_replicates", self.n_replicates, 0)
 
     @property
     def kind(self) -> str:
@@ -99,10 +95,9 @@ def run_bootstrap(
     interrupted = False
     try:
         if n_jobs in (None, 1):
-            results = (_batch(replicate, n_rows, cluster, batch) for batch in batches)
+            results: Iterator[list[V]] = (_batch(replicate, n_rows, cluster, batch) for batch in batches)
         else:
-            pool = Parallel(n_jobs=n_jobs, return_as="generator")
-            results = pool(delayed(_batch)(replicate, n_rows, cluster, batch) for batch in batches)
+            results = in_processes(_batch, [(replicate, n_rows, cluster, batch) for batch in batches], n_jobs)
         for found in results:
             done += found
             if report is not None:

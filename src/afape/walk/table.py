@@ -2,18 +2,22 @@
 
 from __future__ import annotations
 
+import os
 import shutil
 import tempfile
+import time
 import weakref
 from collections.abc import Callable, Iterable, Iterator
+from contextlib import suppress
 from dataclasses import dataclass, fields
 from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
 import numpy as np
 
 from .._arrays import Bools, Floats, Ints, lines_of, unique_sets
+from .._processes import locked
 
 __all__ = ["FREE", "TableStore", "Tables", "WalkTable"]
 
@@ -183,12 +187,34 @@ class WalkTable:
 _NAMES = tuple(f.name for f in fields(WalkTable))
 
 
+_PREFIX, _NEW = "afape-walk-", 60.0  # seconds within which a folder may not have its lock yet
+
+
 class _Folder:
     """A temporary folder, removed when the last object that refers to it is deleted."""
 
     def __init__(self) -> None:
-        self.path = Path(tempfile.mkdtemp(prefix="afape-walk-"))
-        weakref.finalize(self, shutil.rmtree, self.path, ignore_errors=True)
+        _remove_abandoned()
+        self.path = Path(tempfile.mkdtemp(prefix=_PREFIX))
+        weakref.finalize(self, _remove, self.path, locked(self.path / "owner"))
+
+
+def _remove(folder: Path, lock: IO[str] | None) -> None:
+    if lock is not None:
+        lock.close()
+    shutil.rmtree(folder, ignore_errors=True)
+
+
+def _remove_abandoned() -> None:
+    """Remove folders of processes that were killed: nobody has the lock on them."""
+    for folder in Path(tempfile.gettempdir()).glob(f"{_PREFIX}*"):
+        with suppress(OSError):
+            old = time.time() - folder.lstat().st_mtime > _NEW
+            mine = not hasattr(os, "getuid") or folder.lstat().st_uid == os.getuid()
+            if old and mine and not folder.is_symlink() and (folder / "owner").is_file():
+                lock = locked(folder / "owner")
+                if lock is not None:
+                    _remove(folder, lock)
 
 
 class Tables:

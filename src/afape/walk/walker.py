@@ -6,10 +6,11 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
-from joblib import Parallel, delayed
 
+from .._arguments import check_count
 from .._arrays import Ints, merge, tally
-from ..agents.policy import Policy
+from .._processes import in_processes
+from ..agents.policy import Policy, check_policy
 from .ground import Ground, TableBuilder
 from .sampled import sampled_walk
 from .table import WalkTable
@@ -43,9 +44,9 @@ class WalkOptions:
 
     def __post_init__(self) -> None:
         for name, least in (("max_states", 0), ("n_trajectories", 1), ("chunk_lines", 1)):
-            value = getattr(self, name)
-            if isinstance(value, bool) or not isinstance(value, int | np.integer) or value < least:
-                raise ValueError(f"{name!r} must be a whole number of at least {least}, but is {value!r}.")
+            check_count(name, getattr(self, name), least)
+        if self.simulation is not None:
+            check_policy(self.simulation, "simulation")
 
 
 def walk(
@@ -74,8 +75,8 @@ def walk(
         return
     # Processes, not threads: scikit-learn's forests change the global warning filters while they predict, which is not
     # safe in threads. joblib.parallel_config can change the backend.
-    pool = Parallel(n_jobs=n_jobs, return_as="generator", pre_dispatch="n_jobs")
-    for tables in pool(delayed(_listed)(ground, chunk, options, seed) for chunk in chunks):
+    tasks = [(ground, chunk, options, seed) for chunk in chunks]
+    for tables in in_processes(_listed, tasks, n_jobs, pre_dispatch="n_jobs"):
         yield from tables
 
 
