@@ -82,6 +82,12 @@ class Rude:
     __repr__ = __str__ = __eq__ = __hash__ = __len__ = __bool__ = __float__ = __iter__ = __array__ = _raise
 
 
+class RudeName(Rude):
+    """A rude object that can be a key."""
+
+    __hash__ = object.__hash__
+
+
 class Anything:
     """A class that can be made of anything."""
 

@@ -9,7 +9,7 @@ import matplotlib.pyplot as plt
 import numpy as np
 import pandas as pd
 import pytest
-from every_callable import WRONG, Rude, fault_of, may_be_accepted, public_callables
+from every_callable import WRONG, Rude, RudeName, fault_of, may_be_accepted, public_callables
 from good_input import INF, NAN, CountingClassifier, CountingPolicy, World, frame
 from sklearn.pipeline import make_pipeline
 from sklearn.tree import DecisionTreeClassifier
@@ -210,7 +210,10 @@ RANGES = [
     *({"nosuch": (0, 1)}, {"a": (0, 1)}, {"b": (0, 1), "cd": (0, 1), "misclassification": (0, 1)}),
 ]
 UNKNOWN = ["nosuch", 3, True]
-RUDE_COSTS = [{"b": Rude()}, {0: {1: Rude()}, 1: {0: 1.0}}, [[0, Rude()], [1, 0]]]
+RUDE_COSTS = [
+    *({"b": Rude()}, {0: {1: Rude()}, 1: {0: 1.0}}, [[0, Rude()], [1, 0]]),
+    *({RudeName(): {1: 1.0}, 1: {0: 1.0}}, pd.DataFrame([[0, 1], [1, 0]], index=[0, RudeName()])),
+]
 REFUSED = {  # of the right type, but not what is meant
     "optimize": {
         "family": [[], [3], {}], "parameters": [[0.5]], "holdout": [0, 1, 2, -0.1], "n_splits": [1, 0], "confidence": [0, 1, 2],

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Mapping, Sequence
+from collections.abc import Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from decimal import Decimal
 from numbers import Integral, Real
@@ -235,7 +235,7 @@ def _labels_and_matrix(cost: Any) -> tuple[tuple[Any, ...] | None, Any]:
             "'misclassification_cost' must give each true label a mapping from predicted labels to costs, as in "
             f"{{'died': {{'survived': 500.0}}, ...}}, but is {shown(cost)}."
         )
-    labels = list(dict.fromkeys([*rows, *(predicted for row in rows.values() for predicted in row)]))
+    labels = list(dict.fromkeys(_comparable([*rows, *(predicted for row in rows.values() for predicted in row)])))
     for true in labels:
         for predicted in labels:
             if true != predicted and predicted not in rows.get(true, {}):
@@ -270,11 +270,24 @@ def _different(argument: str, value: Any, what: str) -> list[Any]:
     return listed
 
 
+def _comparable(labels: Iterable[Any]) -> list[Any]:
+    """Return labels that can be compared and have a text; their methods may be the user's."""
+    listed = list(labels)
+    for label in listed:
+        try:
+            label_text(label), bool(label == label)
+        except Exception as error:
+            raise TypeError(
+                f"'misclassification_cost' must have texts or numbers as labels, but one is {shown(label)}."
+            ) from error
+    return listed
+
+
 def _cost_labels(cost: Any) -> tuple[Any, ...] | None:
     """Return the labels of a labelled cost matrix, None without labels; rows and columns must have equal labels."""
     if not hasattr(cost, "index") or not hasattr(cost, "columns"):
         return None
-    rows, columns = list(cost.index), list(cost.columns)
+    rows, columns = _comparable(cost.index), _comparable(cost.columns)
     if rows != columns:
         raise ValueError(
             "'misclassification_cost' must have the same labels, in the same order, as index (true) and as columns "
