@@ -72,7 +72,7 @@ def test_value_arrays_are_the_function():
     a = afape.evaluate(data, world.policy, world.classifier, values=afape.KnownValues.from_arrays(arrays), **options)
     for name in ("dm-semi", "drl-semi"):
         assert_allclose(a[name]["total"].value, b[name]["total"].value, rtol=1e-12)
-    with pytest.raises(ValueError, match="KnownValues must return shape"):
+    with pytest.raises(ValueError, match="'arrays' must have shape"):
         afape.evaluate(
             data, world.policy, world.classifier, values=afape.KnownValues.from_arrays({(): np.ones(3)}), **options
         )
