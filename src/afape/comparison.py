@@ -8,7 +8,7 @@ from typing import Any
 
 from ._arguments import check_mapping
 from ._progress import Progress, check_progress
-from .agents.policy import Policy, bind_to_records
+from .agents.policy import Policy, bind_to_records, training_rows_in
 from .classifiers import Classifier
 from .data.retrospective import Retrospective
 from .missingness.assumptions import MAR, MCAR, MNAR
@@ -17,7 +17,7 @@ from .results.evaluation import Evaluation
 from .run.options import Options, with_options
 from .run.plan import check_sendable, make_plan
 from .run.run import run
-from .warnings import AfapeWarning
+from .warnings import AfapeWarning, SeenRowsWarning, warn
 
 __all__ = ["compare"]
 
@@ -80,6 +80,13 @@ def judge(
     check_progress(progress)
     plan = make_plan(data, classifier, missingness, Options.of(function, options))
     bound = {name: bind_to_records(policy, data, argument) for name, (argument, policy) in policies.items()}
+    for name, policy in bound.items():
+        if count := training_rows_in(policy, plan.data):
+            warn(
+                f"The policy {name!r} was trained on {count} of the {len(plan.data)} rows that it is evaluated on, so its cost "
+                "will look too low. Hold out rows: train, test = data.split([0.5, 0.5]).",
+                SeenRowsWarning,
+            )
     check_sendable(plan.n_jobs, policies=bound, classifier=classifier)
     found = run(plan, bound, progress)
     return {name: Evaluation.of(name, policy, found[name]) for name, (_, policy) in policies.items()}

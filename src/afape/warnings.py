@@ -59,7 +59,7 @@ class PartialGroupWarning(AfapeWarning):
 
 
 class SeenRowsWarning(AfapeWarning):
-    """The classifier was trained on rows that it is evaluated on; its cost looks too low."""
+    """The classifier or a policy was trained on rows that it is evaluated on; its cost looks too low."""
 
 
 class UselessClassifierWarning(AfapeWarning):

@@ -100,6 +100,7 @@ def test_learning_curve_approaches_the_true_cost(kind):
     assert abs(expected.iloc[-1] - truth) < 0.1 * truth
 
 
+@pytest.mark.filterwarnings("ignore::afape.warnings.SeenRowsWarning")  # judged on its training rows
 @pytest.mark.parametrize("kind", ["CwCF", "JointDQN"])
 def test_agents_that_classify_are_evaluated_with_themselves(kind):
     train, complete = synthetic()[1], fresh()
@@ -310,6 +311,7 @@ def odd_problem(n=600, seed=0):
     return data, data.hide(rng.random((n, 4)) < 0.6)
 
 
+@pytest.mark.filterwarnings("ignore::afape.warnings.SeenRowsWarning")  # judged on its training rows
 @every_agent
 def test_problems_of_any_kind(kind):
     complete, data = odd_problem()

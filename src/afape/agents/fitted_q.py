@@ -13,6 +13,7 @@ from sklearn.ensemble import HistGradientBoostingRegressor
 from .._arguments import check_count, shown
 from .._arrays import Bools, Floats, Ints, every
 from ..classifiers import Classifier, column_means
+from ..classifiers.training_rows import KnowsRows, TrainingRows
 from ..data.problem import Problem
 from ..data.retrospective import Retrospective
 from .learned_agent import check_groups, check_states, not_trained
@@ -26,7 +27,7 @@ __all__ = ["FittedQ"]
 _STOP, _GIVEN = "stop", "regressor"  # names of models; those of groups have a prefix
 
 
-class FittedQ:
+class FittedQ(KnowsRows):
     r"""Fitted Q iteration (Ernst, Geurts and Wehenkel 2005), one regression per action, by gradient boosting.
 
     The states are the sets of groups that each row has recorded, or a random sample of them if there are many. The cost of
@@ -107,6 +108,7 @@ class FittedQ:
             expected.append(float(self._least(records, starts, free).mean()))
         lines = list(enumerate(expected, start=1))
         self.learning_curve_ = pd.DataFrame(lines, columns=["iteration", "expected_cost"])
+        self.rows_ = TrainingRows.of(data)
         return self
 
     def _iterate(self, records: Records, row: Ints, acquired: Bools) -> None:

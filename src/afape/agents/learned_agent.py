@@ -12,6 +12,7 @@ from sklearn.base import BaseEstimator
 
 from .._arrays import Bools, Floats, Ints, any_of, every
 from ..classifiers import Classifier, ask_classifier, check_classifier
+from ..classifiers.training_rows import KnowsRows, TrainingRows
 from ..data.problem import Problem
 from ..data.retrospective import Retrospective, check_records
 from ..warnings import SeenRowsWarning, warn
@@ -69,7 +70,7 @@ class Layout:
         )
 
 
-class LearnedAgent(BaseEstimator, ABC):  # type: ignore[misc]
+class LearnedAgent(KnowsRows, BaseEstimator, ABC):  # type: ignore[misc]
     """A deterministic agent that is trained on records with gaps.
 
     ``fit(data, classifier)`` trains it. ``classifier`` predicts the label when the agent stops. Train it on other rows than
@@ -93,6 +94,7 @@ class LearnedAgent(BaseEstimator, ABC):  # type: ignore[misc]
         _check_training(data, classifier)
         self.layout_ = Layout.of(data)
         self._learn(data, classifier)
+        self.rows_ = TrainingRows.of(data)
         return self
 
     def probabilities(self, values: Floats, acquired: Bools) -> Floats:

@@ -10,6 +10,7 @@ import pandas as pd
 
 from .._arrays import Bools, Floats, Ints
 from ..classifiers import column_means
+from ..classifiers.training_rows import KnowsRows, TrainingRows
 from ..data.problem import Problem
 from ..data.retrospective import Retrospective
 from .learned_agent import check_groups, check_states, not_trained
@@ -25,7 +26,7 @@ if TYPE_CHECKING:
 __all__ = ["ClassifyingAgent", "NetworkAgent"]
 
 
-class NetworkAgent:
+class NetworkAgent(KnowsRows):
     """Base of the agents that learn a Q network; arguments and attributes as in `DQN`."""
 
     double: ClassVar[bool] = False
@@ -93,6 +94,7 @@ class NetworkAgent:
         learner = Learner(program, network, records, prices, seed)
         self._remember(records)
         self.learning_curve_ = self._rounds(learner, records, rng)
+        self.rows_ = TrainingRows.of(records.data)
         return self
 
     def _start(self, records: Records, rng: np.random.Generator) -> Network:

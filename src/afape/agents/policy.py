@@ -25,6 +25,7 @@ __all__ = [
     "not_bound",
     "one_hot_actions",
     "parts_of",
+    "training_rows_in",
 ]
 
 _SUM_TOLERANCE = 1e-6
@@ -78,6 +79,12 @@ def bind_to_records(policy: Any, data: Retrospective, argument: str = "policy") 
             reader.check_columns(data.columns)
         check_columns(part, f"The policy {_named(part)}", data)
     return bound
+
+
+def training_rows_in(policy: Any, data: Retrospective) -> int:
+    """Count the rows of these records that the policy, or a policy inside it, was trained on."""
+    counts = [part.seen(data) for part in parts_of(policy) if callable(getattr(part, "seen", None))]
+    return int(max(counts, default=0))
 
 
 def parts_of(policy: Any) -> Iterator[Any]:

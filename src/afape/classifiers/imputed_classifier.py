@@ -15,12 +15,10 @@ from .._arguments import LARGEST_SEED, check_choice, check_flag, check_number, c
 from .._arrays import Bools, Floats, Ints
 from ..data.retrospective import Retrospective, check_records
 from ..warnings import UnrecordedColumnWarning, warn
+from .training_rows import TrainingRows
 
 __all__ = ["ImputedClassifier", "column_means"]
 
-# Rows of separately built tables are recognised by their values. If columns have few values, different cases can have
-# equal rows, so a small share of equal rows gives no warning.
-_LOOKALIKE_SHARE = 0.01
 _FEWEST = 4  # rows of the rarest class with which probabilities are calibrated by default
 
 
@@ -91,8 +89,7 @@ class ImputedClassifier(BaseEstimator):  # type: ignore[misc]
         self.estimator_ = self._fitted(clone(model), X, y, len(copies))
         self.classes_ = data.classes[np.unique(data.labels)]
         self.label_classes_ = data.classes
-        self._source, self._positions = data.source, data.positions
-        self._fingerprints = data.fingerprints()
+        self.rows_ = TrainingRows.of(data)
         return self
 
     @property
@@ -200,16 +197,7 @@ class ImputedClassifier(BaseEstimator):  # type: ignore[misc]
         """
         if not hasattr(self, "estimator_"):
             raise RuntimeError("This ImputedClassifier is not fitted yet; call fit(training_data) first.")
-        if data.source == self._source:
-            return int(np.isin(data.positions, self._positions).sum())
-        ours, place, count = np.unique(self._fingerprints, return_inverse=True, return_counts=True)
-        # Training rows and new rows are exchangeable: both have an equal row among the others equally often.
-        chance = float((count[place] > 1).mean())
-        alike = float(np.isin(data.fingerprints(), ours).mean())
-        error = np.sqrt(chance * (1 - chance) * (1 / len(data) + 1 / len(place)))
-        if alike - chance <= _LOOKALIKE_SHARE + 4 * error:
-            return 0
-        return round((alike - chance) / (1 - chance) * len(data))
+        return self.rows_.count_in(data)
 
     def _filled(self, values: Floats) -> Floats:
         return np.where(np.isnan(values), self.means_, values) if self.impute else values

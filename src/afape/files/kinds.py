@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -10,18 +11,23 @@ from numpy.typing import NDArray
 from .. import agents
 from ..agents.state import AgentState
 from ..classifiers import ImputedClassifier
+from ..classifiers.training_rows import TrainingRows
 from .errors import StorageError
 
 __all__ = ["is_storable", "rebuilt", "state_of", "try_out"]
 
+_SOURCE, _POSITIONS, _FINGERPRINTS = "training_source", "training_positions", "training_fingerprints"
 _AGENTS = {name: getattr(agents, name) for name in agents.__all__ if hasattr(getattr(agents, name), "from_state")}
 
 
 def state_of(thing: Any) -> AgentState:
     """Return the content of an agent or classifier."""
-    if isinstance(thing, ImputedClassifier):
-        return _classifier_state(thing)
-    return thing.state()  # type: ignore[no-any-return]
+    state: AgentState = _classifier_state(thing) if isinstance(thing, ImputedClassifier) else thing.state()
+    rows = getattr(thing, "rows_", None)
+    if rows is None:
+        return state
+    arrays = {**state.arrays, _POSITIONS: rows.positions, _FINGERPRINTS: rows.fingerprints}
+    return replace(state, settings={**state.settings, _SOURCE: rows.source}, arrays=arrays)
 
 
 def is_storable(thing: Any) -> bool:
@@ -31,11 +37,15 @@ def is_storable(thing: Any) -> bool:
 
 def rebuilt(kind: str, state: AgentState) -> Any:
     """Build an object of this type from its content. Only public agents and ImputedClassifier are allowed."""
-    if kind == "ImputedClassifier":
-        return _classifier_from(state)
-    if kind not in _AGENTS:
+    if kind != "ImputedClassifier" and kind not in _AGENTS:
         raise StorageError(f"The file contains a {kind!r}, which is not an agent of this version of afape.")
-    return _AGENTS[kind].from_state(state)
+    thing = _classifier_from(state) if kind == "ImputedClassifier" else _AGENTS[kind].from_state(state)
+    if _SOURCE in state.settings:
+        positions = np.asarray(state.arrays[_POSITIONS], dtype=np.intp)
+        thing.rows_ = TrainingRows(
+            state.settings[_SOURCE], positions, np.asarray(state.arrays[_FINGERPRINTS], np.uint64)
+        )
+    return thing
 
 
 def try_out(thing: Any) -> None:
@@ -69,14 +79,11 @@ def _classifier_state(classifier: ImputedClassifier) -> AgentState:
         "columns": list(classifier.columns_),
         "classes": _labels_to_json(classifier.classes_),
         "label_classes": _labels_to_json(classifier.label_classes_),
-        "source": classifier._source,
     }
     arrays: dict[str, Any] = {
         "means": classifier.means_,
         "costs": classifier.costs_,
         "column_group": classifier.column_group_,
-        "positions": classifier._positions,
-        "fingerprints": classifier._fingerprints,
     }
     models = {"fitted": classifier.estimator_}
     if classifier.estimator is not None:
@@ -94,8 +101,6 @@ def _classifier_from(state: AgentState) -> ImputedClassifier:
     new.costs_ = arrays["costs"]
     new.column_group_, new.columns_ = np.asarray(arrays["column_group"], dtype=np.intp), tuple(plain["columns"])
     new.classes_, new.label_classes_ = _labels_from(plain["classes"]), _labels_from(plain["label_classes"])
-    new._source, new._positions = plain["source"], np.asarray(arrays["positions"], dtype=np.intp)
-    new._fingerprints = np.asarray(arrays["fingerprints"], dtype=np.uint64)
     return new
 
 

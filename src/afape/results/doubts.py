@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 import pandas as pd
 from scipy.special import stdtr
 
+from ..agents.policy import training_rows_in
 from ..data.retrospective import Retrospective
 from ..estimators.constant_answer import dearer_than_constant
 from ..estimators.estimate import Bounds, Estimate
@@ -103,18 +104,14 @@ def _classifier(evaluations: Mapping[str, Evaluation], data: Retrospective) -> I
 
 def _training_rows(evaluations: Mapping[str, Evaluation], data: Retrospective) -> Iterator[Doubt]:
     runs = _runs(evaluations)
-    things: dict[str, object] = {f"The policy {name!r}": run.policy for name, run in runs.items()}
+    counts = {f"The policy {name!r}": training_rows_in(run.policy, data) for name, run in runs.items()}
     if runs:
-        things = {"The classifier": next(iter(runs.values())).plan.classifier, **things}
-    for name, thing in things.items():
-        seen: Callable[[Retrospective], int] | None = getattr(thing, "seen", None)
-        count = seen(data) if callable(seen) else 0
+        seen = getattr(next(iter(runs.values())).plan.classifier, "seen", None)
+        counts = {"The classifier": seen(data) if callable(seen) else 0, **counts}
+    for name, count in counts.items():
         if count:
-            yield Doubt(
-                "training rows",
-                True,
-                f"{name} was trained on {count} of the {len(data)} rows, so its costs look too low.",
-            )
+            text = f"{name} was trained on {count} of the {len(data)} rows, so its costs look too low."
+            yield Doubt("training rows", True, text)
 
 
 def _assumption(evaluations: Mapping[str, Evaluation], estimators: Mapping[str, str]) -> Iterator[Doubt]:
