@@ -60,7 +60,7 @@ TROUBLES = {  # the doubt, and how it is planted
         "rows", lambda s: judged(records(s, 600, lambda a, z, y: -1 + 3.5 * a), policies={"b": POLICIES["b"]}),
     ),
     "imbalance": ("balance", lambda s: judged(records(s, log_odds=lambda a, z, y: 0.5 + 1.5 * z))),
-    "estimators apart": ("estimators", lambda s: judged(records(s, log_odds=CURVED), **LINEAR)),
+    "estimators apart": ("estimators", lambda s: judged(records(s, 8000, log_odds=CURVED), **LINEAR)),
     "unsupported": ("support", lambda s: judged(records(s, log_odds=lambda a, z, y: np.where(a < -0.5, -30, 1.0)))),
     "40 rows": ("tiny", lambda s: judged(records(s, 40))),
     "a useless classifier": ("classifier", lambda s: judged(records(s, problem=RARE), Always(0))),
@@ -81,7 +81,8 @@ def test_a_planted_trouble_is_named_and_nothing_is_called_the_cheapest(trouble, 
     assert len(found.doubts) <= 5
     assert [d.grave for d in found.doubts] == sorted((d.grave for d in found.doubts), reverse=True)
     if any(doubt.grave for doubt in found.doubts):
-        assert "cheapest" not in set(found.ranking()["verdict"])
+        if not found.too_few():
+            assert "cheapest" not in set(found.ranking()["verdict"])
         assert found.to_dict()["doubts"][0]["text"] == found.doubts[0].text
 
 
