@@ -121,6 +121,7 @@ def test_further_arguments_are_those_of_compare(setting):
     assert setting.judge.calls == 0
 
 
+@pytest.mark.filterwarnings("ignore::afape.warnings.SeenRowsWarning")  # agents are judged on their training rows
 def test_what_is_valid_is_taken(setting, tmp_path):
     """Generators, numpy's numbers and texts for paths, wherever a list, a number or a path is meant."""
     problem = setting.data.problem

@@ -85,7 +85,9 @@ class Estimate(HandsOutCopies):
         """
         if self.influence is None or not self.influence.any():
             return float("inf")
-        return max(effective_size(cluster_sums(self.influence, self.cluster) ** 2, None), 1.0)
+        sums = cluster_sums(self.influence, self.cluster)
+        largest = float(np.abs(sums).max())
+        return max(effective_size((sums / largest) ** 2, None), 1.0) if largest > 0 else float("inf")
 
     @property
     def bootstrap_std_error(self) -> float:
