@@ -131,18 +131,23 @@ def _assumption(evaluations: Mapping[str, Evaluation], estimators: Mapping[str, 
     always = [v for v in dict.fromkeys(rejected["of"]) if v in names and data.always_recorded[names.index(v)]]
     other = widened(missingness, always, label in set(rejected["of"]))
     moved = None if other is None or other == missingness else _largest_shift(evaluations, estimators, other)
-    if moved is not None and moved[2] > _SHIFT:
-        policy, shift, size = moved
-        tail = f" If recording depends on it, the cost of {policy!r} moves by {shift:.3g} ({size:.1f} standard errors)."
-        yield Doubt("assumption", size > _LARGE_SHIFT, head + tail)
-        return
     unknown = rejected if moved is None else rejected[~rejected["of"].isin([*always, label])]
     odds = float(np.exp(np.abs(np.log(unknown["odds_ratio"].to_numpy(dtype=float))).max(initial=0.0)))
-    if odds > _ODDS:
-        tail = (
-            f" This is as strong as an unmeasured reason that changes the odds of recording by a factor of {odds:.2g}."
+    sentences, grave = [head], odds > _LARGE_ODDS
+    if moved is not None and moved[2] > _SHIFT:
+        policy, shift, size = moved
+        grave |= size > _LARGE_SHIFT
+        what = " and ".join(map(repr, always + ([label] if label in set(rejected["of"]) else [])))
+        sentences.append(
+            f"If recording depends on {what}, the cost of {policy!r} moves by {shift:.3g} ({size:.1f} standard errors)."
         )
-        yield Doubt("assumption", odds > _LARGE_ODDS, head + tail)
+    if odds > _ODDS:
+        sentences.append(
+            f"What is known in some rows alone predicts recording as strongly as an unmeasured reason that changes its odds by a "
+            f"factor of {odds:.2g}."
+        )
+    if len(sentences) > 1:
+        yield Doubt("assumption", bool(grave), " ".join(sentences))
 
 
 def _largest_shift(
