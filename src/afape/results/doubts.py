@@ -143,8 +143,7 @@ def _assumption(evaluations: Mapping[str, Evaluation], estimators: Mapping[str, 
         )
     if odds > _ODDS:
         sentences.append(
-            f"What is known in some rows alone predicts recording as strongly as an unmeasured reason that changes its odds by a "
-            f"factor of {odds:.2g}."
+            f"Groups with gaps predict recording as strongly as an unmeasured reason that changes its odds by a factor of {odds:.2g}."
         )
     if len(sentences) > 1:
         yield Doubt("assumption", bool(grave), " ".join(sentences))
