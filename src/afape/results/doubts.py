@@ -143,7 +143,8 @@ def _assumption(evaluations: Mapping[str, Evaluation], estimators: Mapping[str, 
         )
     if odds > _ODDS:
         sentences.append(
-            f"Groups with gaps predict recording as strongly as an unmeasured reason that changes its odds by a factor of {odds:.2g}."
+            "Groups with gaps predict recording as strongly as an unmeasured reason that changes its odds by a factor of "
+            f"{odds:.2g}."
         )
     if len(sentences) > 1:
         yield Doubt("assumption", bool(grave), " ".join(sentences))
