@@ -80,13 +80,14 @@ def graph(found: MGraph, ax: Any = None) -> Any:
     check_instance("found", found, MGraph, "an afape.MGraph")
     ax = axes(ax, 6.5, 0.75 * max(len(found.variables), len(found.indicators), 2) + 0.4)
     places, names = _places(found), short_names(found.variables, 20)
-    for a, b, arrow in found.edges:
-        _draw_edge(ax, places[a], places[b], arrow)
+    boxes = {}
     for node, (x, y) in places.items():
         indicator = node in found.indicators
         text = f"R_{names[node.removeprefix('R_')]}" if indicator else names[node]
         box = {"boxstyle": "round,pad=0.35", "fc": PALE_ORANGE if indicator else PALE_BLUE, "ec": DARK}
-        ax.text(x, y, text, ha="center", va="center", bbox=box, zorder=3)
+        boxes[node] = ax.text(x, y, text, ha="center", va="center", bbox=box, zorder=2).get_bbox_patch()
+    for a, b, arrow in found.edges:
+        _draw_edge(ax, (places[a], places[b]), (boxes[a], boxes[b]), arrow)
     rows = [y for _, y in places.values()]
     ax.set(xlim=(-0.4, 1.6), ylim=(min(rows) - 0.6, max(rows) + 0.6))
     ax.set_axis_off()
@@ -100,9 +101,11 @@ def _places(found: MGraph) -> dict[str, _Point]:
     return places | {node: (1.0, lines[node.removeprefix("R_")]) for node in found.indicators}
 
 
-def _draw_edge(ax: Any, start: _Point, end: _Point, arrow: str) -> None:
+def _draw_edge(ax: Any, ends: tuple[_Point, _Point], boxes: tuple[Any, Any], arrow: str) -> None:
+    """Draw an arrow from box to box; boxes are drawn before, because only then their size is known."""
     from matplotlib.patches import FancyArrowPatch
 
+    start, end = ends
     same_column = start[0] == end[0]
     side = 1.0 if start[0] > 0 else -1.0
     downwards = np.sign(start[1] - end[1])
@@ -118,8 +121,10 @@ def _draw_edge(ax: Any, start: _Point, end: _Point, arrow: str) -> None:
             linestyle="--" if arrow == "<->" else "-",
             color=RED if arrow == "<->" else DARK,
             mutation_scale=13,
-            shrinkA=18 if same_column else 26,
-            shrinkB=20 if same_column else 34,
-            zorder=2,
+            patchA=boxes[0],
+            patchB=boxes[1],
+            shrinkA=1,
+            shrinkB=1,
+            zorder=3,
         )
     )
