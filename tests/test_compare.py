@@ -8,7 +8,7 @@ from worlds import Zero
 
 import afape
 from afape.benchmark.synthetic import synthetic_mar, synthetic_policies
-from afape.estimators.differences import paired_differences
+from afape.estimators.differences import draws, paired_differences
 
 
 @pytest.fixture(scope="module")
@@ -167,3 +167,9 @@ def test_a_near_duplicate_does_not_widen_the_other_differences():
     same = three.differences().iloc[0]
     assert (same["policy"], same["minus"]) == ("half", "none")
     assert (same["upper"] - same["lower"]) < 1.3 * (two["upper"] - two["lower"])
+
+
+def test_variances_of_different_size_are_drawn_without_a_warning():
+    covariance = np.array([[4.75821813e-03, 3.49128910e08], [3.49128910e08, 5.17843749e24]])
+    drawn = draws(covariance)  # warnings are errors
+    assert_allclose(drawn.std(axis=0), np.sqrt(np.diag(covariance)), rtol=0.05)

@@ -83,4 +83,8 @@ def covariance_of(estimates: list[Estimate]) -> Floats:
 def draws(covariance: Floats) -> Floats:
     """Draw deviations (20000, E) from the joint normal distribution, with a fixed seed."""
     rng = np.random.default_rng(0)
-    return np.asarray(rng.multivariate_normal(np.zeros(len(covariance)), covariance, size=_DRAWS, method="svd"))
+    # The check of numpy has one tolerance for all entries, and variances of policies can differ by many powers of ten.
+    drawn = rng.multivariate_normal(
+        np.zeros(len(covariance)), covariance, size=_DRAWS, method="svd", check_valid="ignore"
+    )
+    return np.asarray(drawn)
