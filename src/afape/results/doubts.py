@@ -13,6 +13,7 @@ from ..agents.policy import training_rows_in
 from ..data.retrospective import Retrospective
 from ..estimators.constant_answer import dearer_than_constant
 from ..estimators.estimate import Bounds, Estimate
+from ..estimators.unseen import ENOUGH_ROWS
 from ..missingness.assumptions import MAR, MCAR, MNAR
 from ..run.alternative import shift_under, widened
 from ..run.run import PolicyRun
@@ -26,7 +27,7 @@ __all__ = ["Doubt", "doubts_of"]
 
 _MOST = 5
 _FEW_ROWS, _FEW_OF_A_CLASS = 100, 10
-_EFFECTIVE, _FAR_TOO_FEW = 50.0, 25.0  # effective rows below which there is a doubt, and a grave one
+_FAR_TOO_FEW = 25.0  # effective rows below which a doubt is grave
 _NORMAL = 3.0  # normal influence values of n rows have n / 3 degrees of freedom
 _APART, _FAR_APART = 0.25, 0.5  # standard deviations after weighting
 _LEVEL = 0.01  # level of every test, after adjustment for the number of tests
@@ -186,8 +187,10 @@ def _effective_rows(evaluations: Mapping[str, Evaluation], estimators: Mapping[s
         worst[name] = min(_answer_ess(e, estimators[name]), _NORMAL * total.degrees_of_freedom)
     if worst:
         name = min(worst, key=lambda policy: worst[policy])
-        if worst[name] < _EFFECTIVE:
-            text = f"The cost of {name!r} rests on {worst[name]:.0f} effective rows. An answer needs about {_EFFECTIVE:.0f}."
+        if worst[name] < ENOUGH_ROWS:
+            text = (
+                f"The cost of {name!r} rests on {worst[name]:.0f} effective rows. An answer needs about {ENOUGH_ROWS}."
+            )
             yield Doubt("rows", worst[name] < _FAR_TOO_FEW, text)
 
 
