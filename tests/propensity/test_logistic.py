@@ -4,7 +4,7 @@ import numpy as np
 from numpy.testing import assert_allclose
 from sklearn.linear_model import LogisticRegression
 
-from afape.propensity.logistic import fit_logistic, logistic_design
+from afape.propensity.logistic import fit_logistic, log_odds_variance, logistic_design
 
 
 def test_logistic_fit_has_zero_score_and_copes_with_collinear_columns():
@@ -31,3 +31,32 @@ def test_firth_takes_away_the_bias_of_the_coefficients():
         found = np.array([fit_logistic(design, y, firth=firth).coefficients for y in outcomes]) - theta
         off = np.abs(found.mean(axis=0)) / (found.std(axis=0) / np.sqrt(len(found)))
         assert off.max() < 4 if firth else off.max() > 6
+
+
+def test_firth_converges_where_a_level_has_one_row_from_any_start():
+    """The row alone has leverage 1: its probability is (1 + 1/2) / (1 + 1), and no start may change that."""
+    rng = np.random.default_rng(1)
+    level, x = np.zeros(2000), rng.normal(size=2000)
+    level[7] = 1.0
+    y = rng.random(2000) < 1 / (1 + np.exp(-2 - x))
+    y[7] = True
+    design = logistic_design(np.column_stack([level, x]))
+    for start in (None, np.array([2.0, 0.0, 1.0]), np.array([3.0, 28.0, 1.0]), np.array([-5.0, -28.0, 9.0])):
+        fit = fit_logistic(design, y, firth=True, start=start)
+        assert fit.converged
+        assert_allclose(1 / (1 + np.exp(-design[7] @ fit.coefficients)), 0.75, rtol=1e-5)
+        assert_allclose(log_odds_variance(fit.inverse_information, design[[7]]), 1 / (0.75 * 0.25), rtol=1e-5)
+
+
+def test_infinite_coefficients_add_nothing_to_the_covariance():
+    """Levels whose rows are all recorded are fitted exactly, so the others have the covariance of a fit without them."""
+    rng = np.random.default_rng(19)
+    level, x = rng.integers(0, 8, 400), rng.normal(size=(400, 3))
+    certain = level >= 5
+    y = certain | (rng.random(400) < 1 / (1 + np.exp(-x[:, 0])))
+    design = logistic_design(np.column_stack([np.eye(8)[level], x, np.where(certain, 3 * x[:, 0], 0.0)]))
+    fit, alone = fit_logistic(design, y), fit_logistic(design[~certain], y[~certain])
+    found, expected = (log_odds_variance(f.inverse_information, design[~certain]) for f in (fit, alone))
+    assert_allclose(found, expected, rtol=1e-5)
+    scores = design * (y - 1 / (1 + np.exp(-design @ fit.coefficients)))[:, None]
+    assert_allclose(fit.inverse_information @ scores[certain].T, 0, atol=1e-6)

@@ -34,6 +34,8 @@ _MAX_ITERATIONS = 60
 # Tolerances of the Newton decrement, which is the squared distance to the optimum in standard errors: up to rounding, or
 # up to a ten-thousandth of a standard error, which suffices for a bootstrap replicate.
 EXACT, ROUGH = 1e-14, 1e-8
+_STEEP = 0.1  # leverage from which the slope of Firth's correction enters the step, so that it does not go twice as far
+_SINGULAR = 1e-11  # share of the largest information below which a coefficient counts as infinite
 _CONSTANT = 1e-12  # a spread below this share of the largest value is rounding
 _FAR = 100.0  # a value this many median distances from the median would dominate a fit
 _FIVE_KNOTS = (0.05, 0.275, 0.5, 0.725, 0.95)  # quantiles (Harrell 2015, table 2.3)
@@ -189,7 +191,11 @@ def fit_logistic(
     z = design if len(keep) == design.shape[1] else design.T[keep].T if design.flags.f_contiguous else design[:, keep]
     first = None if start is None else start[keep]
     penalty = np.where(keep > 0, ridge, 0.0)
-    theta, covariance, converged = _newton(z, response.astype(float), w, firth, penalty, first, tolerance)
+    y = response.astype(float)
+    found = _newton(z, y, w, firth, penalty, first, tolerance)
+    if first is not None and not found[2]:  # coefficients of other rows can be a bad start
+        found = _newton(z, y, w, firth, penalty, None, tolerance)
+    theta, covariance, converged = found
     inverse = np.zeros((design.shape[1],) * 2)
     inverse[np.ix_(keep, keep)] = covariance
     coefficients = np.zeros(design.shape[1])
@@ -202,8 +208,9 @@ def _newton(
 ) -> tuple[Floats, Floats, bool]:
     """Maximise the penalised logistic likelihood by Newton's method.
 
-    A step is halved if it increases the Newton decrement (gradient times step). Returns the coefficients, the inverse
-    information and True if the decrement fell below ``tolerance``. ``penalty`` has one entry per coefficient.
+    A step is halved if it increases the Newton decrement (gradient times step). With Firth's correction it is also halved if
+    the information is singular there: at the optimum it is not. Returns the coefficients, the inverse information and True if
+    the decrement fell below ``tolerance``, or below `ROUGH` in all steps. ``penalty`` has one entry per coefficient.
     """
     theta = np.zeros(z.shape[1]) if start is None else start
     if start is None:
@@ -216,30 +223,38 @@ def _newton(
         information = (z * curvature[:, None]).T @ z
         information[np.diag_indices_from(information)] += penalty
         residual = w * (y - p)
-        inverse = _inverse(information)
+        inverse, regular = _inverse(information)
+        leverage = curvature * log_odds_variance(inverse, z) if firth else np.zeros(1)
         if firth:
-            residual += curvature * log_odds_variance(inverse, z) * (0.5 - p)
+            residual += leverage * (0.5 - p)
         gradient = z.T @ residual - penalty * theta
         newton = inverse @ gradient
         decrement = float(gradient @ newton)
-        if decrement <= tolerance:
+        possible = regular or not firth
+        if decrement <= tolerance and possible:
             return theta, inverse, True
-        if not np.isfinite(decrement) or decrement > 4 * last:
+        if not np.isfinite(decrement) or decrement > 4 * last or not possible:
             step = step / 2  # overshot: go back half of the way
             theta = theta - step
             continue
+        if leverage.max() > _STEEP:
+            newton = _inverse(information + (z * (leverage * p * (1 - p))[:, None]).T @ z)[0] @ gradient
         last, step = decrement, newton
         theta = theta + step
-    return theta, inverse, False
+    return theta, inverse, possible and decrement <= ROUGH
 
 
-def _inverse(information: Floats) -> Floats:
-    """Return the inverse of the information, or its pseudo-inverse if the classes are nearly separated."""
+def _inverse(information: Floats) -> tuple[Floats, bool]:
+    """Return the inverse of the information and True, or its pseudo-inverse and False where it is nearly singular.
+
+    It is singular where the classes can be separated: these coefficients are infinite and their rows fitted exactly, so they
+    add nothing to the variance.
+    """
     factor, failed = dpotrf(information)
-    if failed:
-        return np.asarray(np.linalg.pinv(information, hermitian=True), dtype=float)
+    if failed or np.min(np.diag(factor)) ** 2 <= _SINGULAR * np.max(np.diag(information)):
+        return np.asarray(np.linalg.pinv(information, rcond=_SINGULAR, hermitian=True), dtype=float), False
     upper, _ = dpotri(factor)
-    return np.asarray(np.triu(upper) + np.triu(upper, 1).T, dtype=float)
+    return np.asarray(np.triu(upper) + np.triu(upper, 1).T, dtype=float), True
 
 
 def log_odds_variance(inverse_information: Floats, design: Floats) -> Floats:
