@@ -135,7 +135,7 @@ def test_what_is_valid_is_taken(setting, tmp_path):
     assert len(setting.found.calibration(bins=pd.Series([0.0, 0.5, 1.0])).table) == 2
     assert len(setting.found.calibration(bins=np.int64(4)).table) == 4
     assert len(setting.compared.price_plane({"b": np.array([0, 1])}, points=np.int64(3)).table) == 3
-    assert setting.compared.frontier(label="yes").effect == "of 'yes' found"
+    assert setting.compared.frontier(label="yes").effect == "'yes' and predicted so"
     assert benchmark.read_description(str(benchmark.describe("heloc"))).name == "heloc"
     assert benchmark.Settings(seed=np.int64(1), data=str(tmp_path)).data == tmp_path
     shares = (p for p in (0.0, 1.0))

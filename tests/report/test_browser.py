@@ -1,5 +1,6 @@
 """The report in a browser: no error, no request, visible figures, sortable tables, no accessibility violation."""
 
+import numpy as np
 import pytest
 from browser import DESKTOP, PHONE, Browser, lacking
 from report_records import EVIL, bounded_comparison, records
@@ -32,12 +33,17 @@ def evil(tmp_path_factory):
     return path
 
 
+UNFOLD = "for (const fold of document.querySelectorAll('details')) fold.open = true"
+
+
 @pytest.mark.parametrize("size", [DESKTOP, PHONE], ids=["desktop", "phone"])
 def test_the_page_renders_quietly_and_every_figure_is_visible(browser, page, size):
     browser.open(page, size)
     assert browser.complaints() == []
     assert browser.requests() == [page.absolute().as_uri()]
     width = size[0]
+    assert browser.run("return document.documentElement.scrollWidth") <= width
+    browser.run(UNFOLD)
     assert browser.run("return document.documentElement.scrollWidth") <= width
     boxes = browser.run(
         "return Array.from(document.querySelectorAll('figure svg, .track')).map(e => "
@@ -57,12 +63,40 @@ def test_the_page_renders_quietly_and_every_figure_is_visible(browser, page, siz
 
 def test_nothing_in_a_figure_is_cut_off(browser, page):
     browser.open(page)
+    browser.run(UNFOLD)
     cut = browser.run(
         "return Array.from(document.querySelectorAll('figure svg text')).filter(e => { const a = e.getBoundingClientRect(), "
         "b = e.closest('svg').getBoundingClientRect(); return a.left < b.left - 2 || a.right > b.right + 2; })"
         ".map(e => e.textContent)"
     )
     assert cut == []
+
+
+def test_the_page_is_short(browser, page):
+    """Three policies fit on 8,000 pixels; what a reader opens by choice comes on top."""
+    browser.open(page)
+    assert browser.run("return document.documentElement.scrollHeight") <= 8000
+
+
+def test_costs_are_written_with_the_same_decimals_everywhere(browser, comparison, page):
+    """In the headline, the bars and the table, at the original prices and at others."""
+    browser.open(page)
+    texts = (
+        "return [document.querySelector('h1').innerText, Array.from(document.querySelectorAll('.bar-value'))"
+        ".map(e => e.innerText), Array.from(document.querySelectorAll('#cost-table tbody tr'))"
+        ".map(r => ['total', 'lower', 'upper'].map(t => r.querySelector(`[data-target=${t}]`).innerText))]"
+    )
+    for changed in (None, {"cbc": 260.0, "lactate": 1200.0}):
+        if changed:
+            browser.run(SET, changed)
+        headline, bars, rows = browser.run(texts)
+        for bar, (total, lower, upper) in zip(bars, rows, strict=True):
+            assert bar == f"{total} ({lower} to {upper})"
+        found = comparison if changed is None else comparison.reprice(changed)
+        totals = [e.value for e in found.estimates(found.best_estimator).values()]
+        places = max(3 - int(np.floor(np.log10(max(totals)))), 0)
+        assert [row[0] for row in rows] == [f"{total:,.{places}f}" for total in totals]
+        assert f"{min(totals):,.{places}f} per run" in headline
 
 
 def test_tables_can_be_sorted(browser, page):
@@ -182,6 +216,8 @@ def test_fields_follow_after_sorting(browser, comparison, page):
 def test_no_barrier(browser, page, evil, size):
     for path in (page, evil):
         browser.open(path, size)
+        assert browser.violations() == []
+        browser.run(UNFOLD)
         assert browser.violations() == []
 
 

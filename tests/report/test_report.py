@@ -113,7 +113,7 @@ def test_the_page_stands_alone_and_is_well_formed(page):
 
 def test_sections_come_in_order(page):
     text = page.read_text()
-    order = ["costs", "prices", "naive", "assumption", "support", "strength", "behaviour", "data", "details"]
+    order = ["costs", "prices", "strength", "behaviour", "naive", "assumption", "support", "data", "details"]
     places = [text.index(f'<section id="{name}"') for name in order]
     assert places == sorted(places)
 
@@ -154,6 +154,22 @@ class Interrupted(afape.Evaluation):
     @property
     def policy(self):
         raise KeyboardInterrupt
+
+
+def test_the_sensitivity_analysis_starts_from_the_headline_and_ranks_as_it_does(comparison, page):
+    said = embedded(page)["content"]
+    strength, estimator = said["strength"], comparison.best_estimator
+    totals = {name: e.value for name, e in comparison.estimates(estimator).items()}
+    for line in strength["table"]:
+        first = line["bounds"][0]
+        assert first["Lambda"] == 1
+        assert first["bound_lower"] == pytest.approx(totals[line["policy"]])
+        assert first["bound_upper"] == pytest.approx(totals[line["policy"]])
+    assert estimator in strength["how"]
+    best, second = sorted(totals, key=lambda name: totals[name])[:2]
+    assert f"“{best}”" in strength["sentences"][0]
+    assert f"“{second}”" in strength["sentences"][0]
+    assert f"“{best}” " in said["answer"]
 
 
 def test_a_path_that_cannot_be_written_is_an_error_before_the_work(tmp_path):
@@ -280,4 +296,11 @@ def test_a_page_shows_no_row_numbers_and_nothing_that_few_rows_have(tmp_path):
     assert "rareone" in whole
     content = summarize(afape.Comparison({found.policy: found}, 0.95))
     assert [pattern["rows"] for pattern in content["data"]["patterns"]] == [297]
+    halves = afape.Problem({"kind": ["kind"], "b": ["b", "c"]}, {"b": 1.0}, "y", 5.0)
+    with pytest.warns(afape.warnings.PartialGroupWarning):
+        data = afape.Retrospective(frame.assign(c=frame["b"].where(np.arange(n) != 9)), halves)
+    options = {"missingness": afape.MCAR(), "estimators": ["ipw-semi"]}
+    found = afape.compare(data, {"none": afape.AcquireNone()}, First(), **options)
+    assert [g["in_part"] for g in summarize(found)["data"]["groups"]] == [0, None]
+    assert [g["in_part"] for g in summarize(found, min_cell=1)["data"]["groups"]] == [0, 1]
     assert all("row" not in line for policy in content["policies"] for line in policy["heaviest"])

@@ -387,7 +387,7 @@ def test_frontier(several):
     assert table.loc["all", "found"] == pytest.approx(parts.confusion[1, 1].value)
     assert "frontier" in repr(frontier)
     json.dumps(frontier.to_dict())
-    assert several.frontier(label=0).effect == "of 0 found"
+    assert several.frontier(label=0).effect == "0 and predicted so"
     with pytest.raises(ValueError, match="'label' must be one of the classes"):
         several.frontier(label="sick")
 

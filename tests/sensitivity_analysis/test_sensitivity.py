@@ -375,6 +375,36 @@ def test_tipping_against_a_budget(found):
     assert found.tipping("Adaptive", limit=1.0, bootstrap=0).Lambda == 1
 
 
+def test_bounds_can_start_from_other_estimates(found, parts):
+    """A policy that costs 0.3 more whatever the weights are reaches a limit where it reached a limit of 0.3 less before."""
+    estimate = found.estimate("Adaptive")
+    moved = found.starting_from({"Adaptive": estimate + 0.3})
+    numbers, here = ["bound_lower", "bound_upper", "lower", "upper"], found.table["policy"] == "Adaptive"
+    assert_allclose(moved.table.loc[here, numbers], found.table.loc[here, numbers] + 0.3)
+    assert_allclose(moved.table.loc[~here, numbers], found.table.loc[~here, numbers])
+    assert_allclose(moved.bounds("Adaptive", 1.7), np.add(found.bounds("Adaptive", 1.7), 0.3))
+    assert_allclose(moved.starting_from({"Adaptive": estimate}).table[numbers], found.table[numbers])
+    limit = found.table.loc[here, "bound_upper"].iloc[-2] + 0.3
+    assert moved.tipping("Adaptive", limit=limit) == found.tipping("Adaptive", limit=limit - 0.3)
+    both = {name: found.estimate(name) + 0.3 for name in found.policies}
+    assert found.starting_from(both).tipping("Adaptive", "Random 90 %") == found.tipping("Adaptive", "Random 90 %")
+    nothing = {"Adaptive": synthetic_policies()["Adaptive"], "nothing": afape.AcquireNone()}
+    pair = run(parts, nothing)
+    start = pair.estimate("nothing") - 0.3
+    cheaper = pair.starting_from({"Adaptive": start}).tipping("Adaptive", "nothing").Lambda
+    assert 1 < cheaper < 2
+    limit = pair.estimate("nothing") + pair.estimate("Adaptive") - start
+    assert cheaper == pytest.approx(pair.tipping("Adaptive", limit=limit).Lambda, rel=2e-3)
+    for bad in ({"none": 1.0}, {"Adaptive": "1"}, [1.0]):
+        with pytest.raises((TypeError, ValueError), match="estimates"):
+            found.starting_from(bad)
+
+
+def test_tipping_says_why_it_is_nan(found):
+    assert "no bootstrap replicates" in found.tipping("Adaptive", "Random 90 %", bootstrap=0).reason
+    assert found.tipping("Adaptive", "Random 90 %", bootstrap=2).reason == ""
+
+
 def test_benchmark_measures_the_strength_of_given_groups():
     """One reason multiplies the odds by 3 or 1/3, the other does nothing."""
     rng = np.random.default_rng(1)
@@ -446,8 +476,9 @@ def test_policies_without_support_have_no_bounds():
     table = result.table.set_index("policy")
     assert table.loc["all", ["bound_lower", "bound_upper", "lower", "upper"]].isna().all(axis=None)
     assert table.loc["b", ["bound_lower", "bound_upper", "lower", "upper"]].notna().all(axis=None)
-    assert np.isnan(result.tipping("b", "all")).all()
-    assert np.isnan(result.tipping("all", limit=1e6)).all()
+    for tips in (result.tipping("b", "all"), result.tipping("all", limit=1e6)):
+        assert np.isnan([tips.Lambda, tips.confident]).all()
+        assert "the records do not support what 'all' wants" in tips.reason
 
 
 class Untouched:

@@ -8,7 +8,7 @@ import pandas as pd
 
 from .._arguments import check_count, check_instance
 from ..results.evaluation import Evaluation
-from .style import BLUE, DARK, PALE_BLUE, SKY, axes, finished, short, short_names
+from .style import BLUE, DARK, PALE_BLUE, SKY, axes, finished, short, short_names, wrapped
 
 __all__ = ["paths"]
 
@@ -54,7 +54,8 @@ def paths(found: Evaluation, most: int = 4, layers: int = 8, ax: Any = None) -> 
         box = {"boxstyle": "round,pad=0.35", "fc": PALE_BLUE, "ec": BLUE}
         text = f"{name}\n{_percent(line['share'])} reach it, {stopping}"
         ax.text(x, y, text, ha="center", va="center", fontsize=9, bbox=box)
-    ax.set(xlim=(-0.05, 1.05), ylim=(-depth + 0.6, 0.4))
+    lines = max((_set_name(name, named).count("\n") for name in place), default=0)
+    ax.set(xlim=(-0.05, 1.05), ylim=(-depth + 0.6 - 0.12 * lines, 0.4 + 0.12 * lines))
     ax.set_axis_off()
     return finished(ax)
 
@@ -64,10 +65,8 @@ def _percent(share: float) -> str:
 
 
 def _set_name(name: str, named: dict[str, str]) -> str:
-    """Name of a set, shortened to its last group if it is long."""
-    parts = [named.get(part, short(part, 18)) for part in name.split(" + ")]
-    whole = " + ".join(parts)
-    return whole if len(whole) <= 30 else f"{len(parts)} groups: … + {parts[-1]}"
+    """Name of a set, on several lines if it is long."""
+    return wrapped(" + ".join(named.get(part, short(part, 18)) for part in name.split(" + ")), 26)
 
 
 def _places(shown: pd.DataFrame) -> dict[str, tuple[float, float]]:

@@ -85,11 +85,12 @@ def graph(found: MGraph, ax: Any = None) -> Any:
         indicator = node in found.indicators
         text = f"R_{names[node.removeprefix('R_')]}" if indicator else names[node]
         box = {"boxstyle": "round,pad=0.35", "fc": PALE_ORANGE if indicator else PALE_BLUE, "ec": DARK}
-        boxes[node] = ax.text(x, y, text, ha="center", va="center", bbox=box, zorder=2).get_bbox_patch()
+        side = "left" if x > 0 else "right"  # the columns face each other, so no arrow between them crosses a box
+        boxes[node] = ax.text(x, y, text, ha=side, va="center", bbox=box, zorder=4).get_bbox_patch()
     for a, b, arrow in found.edges:
         _draw_edge(ax, (places[a], places[b]), (boxes[a], boxes[b]), arrow)
     rows = [y for _, y in places.values()]
-    ax.set(xlim=(-0.4, 1.6), ylim=(min(rows) - 0.6, max(rows) + 0.6))
+    ax.set(xlim=(-0.7, 1.7), ylim=(min(rows) - 0.6, max(rows) + 0.6))
     ax.set_axis_off()
     return finished(ax)
 

@@ -53,7 +53,7 @@ def draw_frontier(found: Frontier, ax: Any = None) -> Any:
     for line in table.to_dict("records"):
         ax.annotate(str(line["policy"]), (line["cost"], line["found"]), xytext=(5, 5), textcoords="offset points")
     ax.set_xlabel("cost of acquisition per case")
-    ax.set_ylabel(f"share of cases {found.effect}")
+    ax.set_ylabel(f"share of all cases: {found.effect}")
     return finished(ax)
 
 

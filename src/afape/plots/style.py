@@ -23,6 +23,7 @@ __all__ = [
     "require_matplotlib",
     "short",
     "short_names",
+    "wrapped",
 ]
 
 # Okabe and Ito's colours, which colour-blind readers can distinguish; black and yellow are left out.
@@ -72,6 +73,19 @@ def short_names(names: Sequence[str], most: int = 20) -> dict[str, str]:
             late = f"…{name[start:]}"  # only the start left out, where that is short enough
             out[name] = late if 1 < len(late) <= most else short(f"…{own}{'…' if end else ''}", most)
     return out
+
+
+def wrapped(name: str, width: int) -> str:
+    """Break the name of a set of groups, ``a + b + c``, into lines of about ``width`` characters."""
+    lines = [""]
+    for part in name.split(" + "):
+        longer = f"{lines[-1]} + {part}" if lines[-1] else part
+        if lines[-1] and len(longer) > width:
+            lines[-1] += " +"
+            lines.append(part)
+        else:
+            lines[-1] = longer
+    return "\n".join(short(line, 2 * width) for line in lines)
 
 
 def _shared(texts: Sequence[str]) -> int:

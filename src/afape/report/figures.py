@@ -59,9 +59,9 @@ def _policy(found: Evaluation, k: int) -> dict[str, Any]:
     depth = int(min(8, found.paths.sets["groups"].max() + 1)) if len(found.paths.sets) else 0
     weighted = any(c.method.weighs and not c.method.biased and c.name in found for c in found.choices)
     return {
-        "support": svg_of(lambda ax: plots.support(found, ax=ax), f"support{k}", 5.4, 1.3 + 0.38 * n_sets),
+        "support": svg_of(lambda ax: plots.support(found, ax=ax), f"support{k}", 6.6, 1.3 + 0.38 * n_sets),
         "weights": svg_of(lambda ax: plots.weights(found, ax=ax), f"weights{k}", 5.4, 3.2) if weighted else None,
-        "balance": svg_of(lambda ax: plots.balance(found, ax=ax), f"balance{k}", 5.4, 1.4 + 0.26 * n_balance)
+        "balance": svg_of(lambda ax: plots.balance(found, ax=ax), f"balance{k}", 8.0, 1.4 + 0.26 * n_balance)
         if n_balance
         else None,
         "paths": svg_of(lambda ax: plots.paths(found, ax=ax), f"paths{k}", 5.4, 0.3 + 0.8 * depth) if depth else None,

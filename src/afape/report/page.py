@@ -18,10 +18,10 @@ from ..results.evaluation import Evaluation
 from ..sensitivity_analysis.analysis import Sensitivity
 from .figures import figures_of
 from .price_fields import prices_of
-from .sensitivity import sensitivity_of
-from .sentences import number, percent
+from .sensitivity import sensitivity_of, starting_from_answer
+from .sentences import cost, number, percent, share_words
 from .small_cells import without_small
-from .summary import check_content, origin_of, summarize
+from .summary import check_content, origin_of, page_estimator, summarize
 
 __all__ = ["render", "require_report", "write_report"]
 
@@ -107,14 +107,14 @@ def render(
 
 
 def _analysis(found: Comparison, sensitivity: Sensitivity | bool | None) -> Sensitivity | None:
-    if isinstance(sensitivity, Sensitivity):
-        return sensitivity
+    """Return the sensitivity analysis of the page, whose bounds start from the estimates of the page."""
     if sensitivity is False:
         return None
     try:
-        return sensitivity_of(found)
+        analysis = sensitivity if isinstance(sensitivity, Sensitivity) else sensitivity_of(found)
     except ValueError:  # not every graph and policy allows it; the page says so
         return None
+    return None if analysis is None else starting_from_answer(analysis, found, page_estimator(found))
 
 
 def _file(name: str) -> str:
@@ -132,6 +132,12 @@ def _template() -> Any:
     from markupsafe import Markup
 
     environment = Environment(autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True)
-    environment.filters |= {"number": number, "percent": percent, "svg": Markup}
+    environment.filters |= {
+        "cost": cost,
+        "number": number,
+        "percent": percent,
+        "share_words": share_words,
+        "svg": Markup,
+    }
     environment.globals["max"] = max
     return environment.from_string(_file("report.html"))

@@ -9,13 +9,13 @@ import numpy as np
 
 from .._progress import Progress
 from ..agents.builtin import AcquireNone
+from ..estimators.estimate import Bounds
 from ..files.writing import plain_records
 from ..results.comparison import Comparison
 from ..sensitivity_analysis.analysis import Sensitivity
 from ..sensitivity_analysis.entry import sensitivity_of_runs
-from .sentences import number
 
-__all__ = ["is_repriced", "sensitivity_content", "sensitivity_of"]
+__all__ = ["is_repriced", "sensitivity_content", "sensitivity_of", "starting_from_answer"]
 
 _LAMBDAS = (1.0, 1.1, 1.25, 1.5, 2.0, 3.0)
 _LARGEST = 20.0  # strength up to which a tipping point is searched
@@ -46,8 +46,18 @@ def is_repriced(found: Comparison) -> bool:
     return not (np.array_equal(tariff.prices, prices) and np.array_equal(tariff.costs, data.costs))
 
 
-def sensitivity_content(found: Sensitivity) -> dict[str, Any]:
-    """Return tables and sentences as plain numbers and text."""
+def starting_from_answer(found: Sensitivity, comparison: Comparison, estimator: str) -> Sensitivity:
+    """Return the analysis with bounds that start from the estimates of the page; bounds of costs are no start."""
+    try:
+        estimates = comparison.estimates(estimator, found.costs.target)
+    except KeyError:
+        return found
+    points = {name: e.value for name, e in estimates.items() if name in found.policies and not isinstance(e, Bounds)}
+    return found.starting_from({name: value for name, value in points.items() if np.isfinite(value)})
+
+
+def sensitivity_content(found: Sensitivity, estimator: str) -> dict[str, Any]:
+    """Return tables and sentences as plain numbers and text; the bounds start from the estimates of the page."""
     sentences = _tipping(found)
     benchmark: list[dict[str, Any]] = []
     with suppress(ValueError):  # a known propensity has no models to compare
@@ -55,13 +65,20 @@ def sensitivity_content(found: Sensitivity) -> dict[str, Any]:
     for line in benchmark[:6]:
         sentences.append(
             f"For comparison: “{line['group']}”, which the model includes, changes these odds by a factor of up to "
-            f"{number(line['q95'])} (in 95 % of cases)."
+            f"{line['q95']:.2f} (in 95 % of cases)."
         )
-    return {"table": plain_records(found.table), "benchmark": benchmark, "sentences": sentences}
+    how = (
+        f"At Λ = 1 the bounds are the estimates by {estimator}, as above. For other Λ, what such a reason changes is computed by "
+        "inverse-probability weighting of whole runs, the only estimator for which this analysis exists, and added to these "
+        "estimates."
+    )
+    lines = plain_records(found.table)
+    table = [{"policy": name, "bounds": [line for line in lines if line["policy"] == name]} for name in found.policies]
+    return {"table": table, "benchmark": benchmark, "sentences": sentences, "how": how}
 
 
 def _tipping(found: Sensitivity) -> list[str]:
-    """One sentence per policy about the cheapest policy and this one."""
+    """One sentence for each of the four next policies in the ranking: up to which strength the first stays cheaper."""
     estimates = {name: found.estimate(name) for name in found.policies}
     ranked = sorted((n for n in estimates if np.isfinite(estimates[n])), key=lambda n: estimates[n])
     if len(ranked) < 2:
@@ -77,8 +94,8 @@ def _pair(found: Sensitivity, best: str, other: str) -> str:
             f"“{best}” more expensive than “{other}”."
         )
     if tips <= 1:
-        return f"It is not certain that “{best}” is cheaper than “{other}”, even without an unmeasured reason."
+        return f"“{best}” is not cheaper than “{other}” for certain, even without an unmeasured reason."
     return (
-        f"An unmeasured reason would have to change the odds of being recorded by a factor of {number(tips)} before “{best}” "
+        f"An unmeasured reason would have to change the odds of being recorded by a factor of {tips:.2f} before “{best}” "
         f"could cost as much as “{other}”."
     )

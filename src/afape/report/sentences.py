@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import partial
+from math import floor, log10
 
 import numpy as np
 
@@ -11,7 +13,18 @@ from ..estimators.unseen import ENOUGH_ROWS
 from ..missingness.assumptions import MAR, MCAR, MNAR
 from ..results.comparison import Comparison
 
-__all__ = ["STANDING_ASSUMPTIONS", "answer_of", "assumption_words", "number", "percent"]
+__all__ = [
+    "STANDING_ASSUMPTIONS",
+    "answer_of",
+    "assumption_words",
+    "cost",
+    "decimals_of",
+    "number",
+    "percent",
+    "share_words",
+]
+
+_Writer = Callable[[float | None], str]
 
 STANDING_ASSUMPTIONS = (
     "Values are measured without noise. Measuring changes neither the values nor the label.",
@@ -37,9 +50,32 @@ def number(value: float | None) -> str:
     return text.replace("-", "−") if value < 0 else text
 
 
+def decimals_of(totals: Iterable[Estimate]) -> int:
+    """Return with how many decimals the page writes costs: the largest total has four digits, and so all costs agree."""
+    sizes = [abs(e.bound_upper if isinstance(e, Bounds) else e.value) for e in totals]
+    largest = max((size for size in sizes if 0 < size < float("inf")), default=0.0)
+    return min(max(3 - floor(log10(largest)), 0), 12) if largest else 0
+
+
+def cost(value: float | None, decimals: int) -> str:
+    """Return a cost with this number of decimals; the script of the page does the same."""
+    if value is None or value != value or abs(value) == float("inf"):
+        return number(value)
+    text = f"{value:,.{decimals}f}"
+    return text.removeprefix("-") if not text.strip("-0.,") else text.replace("-", "−")
+
+
 def percent(share: float | None, digits: int = 1) -> str:
     """Return a share in percent."""
     return "–" if share is None or share != share else f"{100 * share:.{digits}f} %".replace("-", "−")
+
+
+def share_words(cell: Mapping[str, float | None]) -> str:
+    """Return an estimated share with its interval, ``61.0 % (59.8 to 62.2)``; a share that is certain has none."""
+    whole, low, high = percent(cell["estimate"]), cell["lower"], cell["upper"]
+    if low is None or high is None or low == high or not cell["estimate"]:
+        return whole
+    return f"{whole} ({percent(low).removesuffix(' %')} to {percent(high).removesuffix(' %')})"
 
 
 def assumption_words(missingness: MCAR | MAR | MNAR, label: str) -> str:
@@ -72,52 +108,53 @@ def answer_of(found: Comparison, estimator: str) -> str:
         totals = found.estimates(estimator, "total")
     except KeyError as error:
         return f"The records give no estimate: {error.args[0] if error.args else error}"
+    write = partial(cost, decimals=decimals_of(totals.values()))
     points = {name: e for name, e in totals.items() if not isinstance(e, Bounds)}
     if len(found.evaluations) == 1:
-        return _one(found, estimator, *next(iter(totals.items())))
+        return _one(found, estimator, *next(iter(totals.items())), write)
     if not points:
         return (
             "The records do not fully support any of these policies: there are only bounds on their costs, see below."
         )
-    return _several(found, estimator, points)
+    return _several(found, estimator, points, write)
 
 
-def _one(found: Comparison, estimator: str, name: str, total: Estimate) -> str:
-    interval = _interval(total, found.confidence)
+def _one(found: Comparison, estimator: str, name: str, total: Estimate, write: _Writer) -> str:
+    interval = _interval(total, found.confidence, write)
     if isinstance(total, Bounds):
-        low, high = number(total.bound_lower), number(total.bound_upper)
+        low, high = write(total.bound_lower), write(total.bound_upper)
         return (
             f"Deployed, “{name}” would cost between {low} and {high} per run {interval}. There is no single estimate, because "
-            f"the records do not fully support this policy.{_extrapolated(total, found.confidence)}"
+            f"the records do not fully support this policy.{_extrapolated(total, found.confidence, write)}"
         )
     paid, wrong = (found.estimates(estimator, t)[name].value for t in ("acquisition", "misclassification"))
     answer = (
-        f"Deployed, “{name}” would cost {number(total.value)} per run {interval}: {number(paid)} for acquisitions and "
-        f"{number(wrong)} for wrong labels"
+        f"Deployed, “{name}” would cost {write(total.value)} per run {interval}: {write(paid)} for acquisitions and "
+        f"{write(wrong)} for wrong labels"
     )
     return f"{answer}. {_CAUTION}" if _grave(found) else f"{answer}."
 
 
-def _several(found: Comparison, estimator: str, points: dict[str, Estimate]) -> str:
+def _several(found: Comparison, estimator: str, points: dict[str, Estimate], write: _Writer) -> str:
     order = sorted(points, key=lambda name: points[name].value)
     best = order[0]
-    cost = f"{number(points[best].value)} per run {_interval(points[best], found.confidence)}"
+    paid = f"{write(points[best].value)} per run {_interval(points[best], found.confidence, write)}"
     others = len(found.evaluations) - len(points)
     tail = f" {others} other {'policy has' if others == 1 else 'policies have'} only bounds." if others else ""
     if len(order) == 1:
-        return f"Only “{best}” has an estimate: {cost}.{tail}"
+        return f"Only “{best}” has an estimate: {paid}.{tail}"
     if few := found.too_few(estimator):
-        return f"“{best}” has the lowest estimate, {cost}. {few}{tail}"
+        return f"“{best}” has the lowest estimate, {paid}. {few}{tail}"
     rivals = _not_excluded(found, estimator, best)
     if rivals is None:
-        return f"“{best}” has the lowest estimate, {cost}, but there are no intervals to compare the policies.{tail}"
+        return f"“{best}” has the lowest estimate, {paid}, but there are no intervals to compare the policies.{tail}"
     if rivals:
         names = ", ".join(f"“{n}”" for n in rivals)
-        return f"“{best}” has the lowest estimate, {cost}, but the records cannot distinguish it from {names}.{tail}"
+        return f"“{best}” has the lowest estimate, {paid}, but the records cannot distinguish it from {names}.{tail}"
     if _grave(found):
-        return f"“{best}” has the lowest estimate of {len(order)} policies, {cost}. {_CAUTION}{tail}"
-    second = f"The next, “{order[1]}”, costs {number(points[order[1]].value)}."
-    return f"“{best}” is the cheapest of {len(order)} policies, at {cost}. {second}{tail}"
+        return f"“{best}” has the lowest estimate of {len(order)} policies, {paid}. {_CAUTION}{tail}"
+    second = f"The next, “{order[1]}”, costs {write(points[order[1]].value)}."
+    return f"“{best}” is the cheapest of {len(order)} policies, at {paid}. {second}{tail}"
 
 
 _CAUTION = "But these records do not allow a firm conclusion: see the doubts below."
@@ -127,23 +164,21 @@ def _grave(found: Comparison) -> bool:
     return any(doubt.grave for doubt in found.doubts)
 
 
-def _extrapolated(total: Bounds, confidence: float) -> str:
+def _extrapolated(total: Bounds, confidence: float, write: _Writer) -> str:
     """Return a sentence about the estimate that holds if the models may be extrapolated; empty if there is none."""
     if total.extrapolated is None:
         return ""
-    interval = _interval(total.extrapolated, confidence)
+    interval = _interval(total.extrapolated, confidence, write)
     return (
         f" If the model of recording also holds where the records do not support the policy, the cost is "
-        f"{number(total.extrapolated.value)} {interval}."
+        f"{write(total.extrapolated.value)} {interval}."
     )
 
 
-def _interval(estimate: Estimate, confidence: float) -> str:
+def _interval(estimate: Estimate, confidence: float, write: _Writer) -> str:
     """Return the interval in brackets."""
     lower, upper = estimate.interval(confidence)
-    return (
-        "(no interval)" if lower != lower else f"({100 * confidence:g} % interval {number(lower)} to {number(upper)})"
-    )
+    return "(no interval)" if lower != lower else f"({100 * confidence:g} % interval {write(lower)} to {write(upper)})"
 
 
 def _not_excluded(found: Comparison, estimator: str, best: str) -> list[str] | None:

@@ -15,15 +15,16 @@ from .._arrays import unique_sets
 from ..check import check_missingness
 from ..data.retrospective import Retrospective
 from ..estimators.estimate import TARGETS, Bounds, Estimate
-from ..files.writing import plain_records, plain_value
+from ..files.writing import plain_value
 from ..results.comparison import Comparison
 from ..results.evaluation import Evaluation, Origin
 from ..sensitivity_analysis.analysis import Sensitivity
+from .behaviour import behaviour_content
 from .sensitivity import is_repriced, sensitivity_content
-from .sentences import STANDING_ASSUMPTIONS, answer_of, assumption_words
+from .sentences import STANDING_ASSUMPTIONS, answer_of, assumption_words, decimals_of
 from .small_cells import shown_patterns, without_small
 
-__all__ = ["difference", "origin_of", "summarize"]
+__all__ = ["difference", "origin_of", "page_estimator", "summarize"]
 
 _PATTERNS = 20
 _SECTIONS = {  # section of the page that has more about a doubt
@@ -57,7 +58,7 @@ def summarize(
     found : Comparison
         Result of `compare`.
     sensitivity : Sensitivity, optional
-        Result of `afape.sensitivity` for the same policies.
+        Result of `afape.sensitivity` for the same policies, with bounds that start from the estimates of the page.
     notes : sequence of str
         Sentences at the top of the page.
     details : mapping, optional
@@ -72,20 +73,27 @@ def summarize(
     check_count("min_cell", min_cell, 0)
     origin = origin_of(found)
     found = without_small(found, origin.data, min_cell)
-    estimator = _estimator(found)
-    policies = [_policy(name, e, found, estimator) for name, e in found.evaluations.items()]
+    estimator = page_estimator(found)
+    policies = [
+        {"place": k, **_policy(name, e, found, estimator)} for k, (name, e) in enumerate(found.evaluations.items())
+    ]
+    prices = _prices(found, origin.data)
+    totals = [e for name in found.evaluations if (e := _estimate(found, name, estimator, "total")) is not None]
     return {
         **{"ranking": [], "differences": [], "reason": ""},
         **found.standing(),
         "estimator": estimator,
         "confidence": found.confidence,
+        "decimals": decimals_of(totals),
+        "min_cell": min_cell,
         "answer": answer_of(found, estimator),
         "doubts": [{**doubt._asdict(), "section": _SECTIONS[doubt.kind]} for doubt in found.doubts],
         "notes": [*notes, *([_REPRICED] if is_repriced(found) else [])],
         "policies": policies,
         "naive": _naive(found, estimator),
-        "strength": None if sensitivity is None else sensitivity_content(sensitivity),
-        "data": _data(origin.data, _prices(found, origin.data), min_cell),
+        "behaviour": behaviour_content(found.evaluations, estimator, prices, origin.data),
+        "strength": None if sensitivity is None else sensitivity_content(sensitivity, estimator),
+        "data": _data(origin.data, prices, min_cell),
         "assumption": _assumption(found, origin),
         "details": {**_versions(), "seed": origin.seed, **(details or {})},
     }
@@ -112,7 +120,7 @@ def origin_of(found: Comparison) -> Origin:
     return first.origin
 
 
-def _estimator(found: Comparison) -> str:
+def page_estimator(found: Comparison) -> str:
     """Name of the estimator of the page: the preferred one, else the first of the evaluation."""
     try:
         return found.best_estimator
@@ -136,20 +144,11 @@ def _policy(name: str, evaluation: Evaluation, found: Comparison, estimator: str
         "reason": next((o.reason for n, o in evaluation.answers.items() if n == estimator and o.reason), ""),
         **evaluation.to_dict(),
         "support_holds": evaluation.support.holds,
-        **_behaviour(evaluation, estimator),
+        "acquires": bool((evaluation.support.groups["wanted"] > 0).any()),
+        "worst_balance": float(evaluation.support.balance["after"].abs().max())
+        if len(evaluation.support.balance)
+        else 0.0,
     }
-
-
-def _behaviour(evaluation: Evaluation, estimator: str) -> dict[str, Any]:
-    """Rates of acquisition and metrics of the predictions, if the estimator gives them."""
-    try:
-        own = estimator if estimator in evaluation else evaluation.best_estimator
-        parts, metrics = evaluation.parts(own), evaluation.metrics(own)
-    except (KeyError, ValueError):
-        return {"metrics": [], "rates": [], "counts": []}
-    table = plain_records(parts.table)
-    counts = [line for line in table if line["kind"] == "acquisitions"]
-    return {"metrics": plain_records(metrics), "rates": [t for t in table if t["kind"] == "rate"], "counts": counts}
 
 
 def _cost(estimate: Estimate | None, confidence: float) -> dict[str, Any] | None:
@@ -241,7 +240,7 @@ def _data(data: Retrospective, prices: dict[str, float], min_cell: int) -> dict[
                 "price": prices[name],
                 "free": bool(problem.free[g]),
                 "recorded": float(data.recorded[:, g].mean()),
-                "in_part": data.partial.get(name, 0),
+                "in_part": _unless_few(data.partial.get(name, 0), min_cell),
             }
             for g, (name, columns) in enumerate(problem.groups.items())
         ],
@@ -255,6 +254,11 @@ def _data(data: Retrospective, prices: dict[str, float], min_cell: int) -> dict[
             for u in order[: shown_patterns(count, _PATTERNS, min_cell)]
         ],
     }
+
+
+def _unless_few(count: int, min_cell: int) -> int | None:
+    """Return a number of rows, None if it is small but not 0."""
+    return None if 0 < count < min_cell else count
 
 
 def _versions() -> dict[str, str]:

@@ -52,7 +52,9 @@ class Frontier(HandsOutCopies):
         return {"effect": self.effect, "confidence": self.confidence, "policies": plain_records(self.table)}
 
     def __repr__(self) -> str:
-        return f"Cost of acquisition and share of cases {self.effect}\n{self.table.round(4).to_string(index=False)}"
+        return (
+            f"Cost of acquisition and share of all cases: {self.effect}\n{self.table.round(4).to_string(index=False)}"
+        )
 
 
 def on_frontier(cost: Floats, found: Floats) -> Bools:
@@ -83,7 +85,7 @@ def frontier_of(parts: Mapping[str, Parts], label: Any, confidence: float) -> Fr
         cost[name] = part.combine(paid)
         found[name] = part.combine(np.concatenate([np.zeros(n_groups), cells.ravel()]))
     table = _table(cost, found, confidence)
-    return Frontier(table, "classified correctly" if label is None else f"of {label!r} found", confidence)
+    return Frontier(table, "classified correctly" if label is None else f"{label!r} and predicted so", confidence)
 
 
 def _table(cost: dict[str, Estimate], found: dict[str, Estimate], confidence: float) -> pd.DataFrame:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
 from functools import cached_property, partial
 from html import escape
 from itertools import pairwise
@@ -13,7 +14,16 @@ from typing import Any, NamedTuple
 import numpy as np
 import pandas as pd
 
-from .._arguments import check_between, check_choice, check_count, check_list, check_number, check_target, shown
+from .._arguments import (
+    check_between,
+    check_choice,
+    check_count,
+    check_list,
+    check_mapping,
+    check_number,
+    check_target,
+    shown,
+)
 from .._arrays import Floats
 from .._copies import HandsOutCopies
 from ..missingness.known_propensity import KnownPropensity
@@ -34,11 +44,13 @@ class Tipping(NamedTuple):
 
     ``Lambda`` is found from the estimates: 1 if the conclusion does not hold even without such a reason, infinity if it
     holds at the largest strength searched. ``confident`` includes sampling error: up to this strength, the interval of
-    the bootstrap replicates agrees with the conclusion; NaN without replicates. Both are NaN if a policy has no estimate.
+    the bootstrap replicates agrees with the conclusion. Both are NaN if a policy has no estimate, ``confident`` also
+    without replicates; ``reason`` says which.
     """
 
     Lambda: float
     confident: float
+    reason: str = ""
 
 
 @dataclass(frozen=True, eq=False)
@@ -74,8 +86,32 @@ class Sensitivity(HandsOutCopies):
         return sum(self.costs.alone[name][0].orders.relaxed for name in self.policies)
 
     def estimate(self, policy: str) -> float:
-        """The trajectory-normalised estimate, which equals both bounds at Lambda = 1."""
+        """The estimate at which both bounds start at Lambda = 1: trajectory-normalised, unless `starting_from` moved it."""
         return self.costs.nominal(self._known(policy, "policy"))
+
+    def starting_from(self, estimates: Mapping[str, float]) -> Sensitivity:
+        """Return the analysis with bounds that start from other estimates of the same costs.
+
+        What an unmeasured reason changes is known for inverse-probability weights only. This change is added to the estimates
+        given here, such as those of `eff-semi`: every bound of a policy moves by the difference between the given estimate
+        and `estimate`, and tipping points compare the moved costs. Other policies keep their bounds.
+
+        Parameters
+        ----------
+        estimates : mapping from policy to float
+            Where the bounds of these policies start. A policy without support has no bounds, wherever they would start.
+        """
+        named = check_mapping("estimates", estimates, "from policies to numbers", empty=True)
+        start = {
+            self._known(name, "estimates"): check_between("estimates", value, -inf) for name, value in named.items()
+        }
+        moves = {name: value - self.estimate(name) for name, value in start.items()}
+        moves = {name: move for name, move in moves.items() if np.isfinite(move)}
+        table = self.table
+        move = table["policy"].map(moves).fillna(0.0)
+        for column in ("bound_lower", "bound_upper", "lower", "upper"):
+            table[column] += move
+        return replace(self, table=table, costs=self.costs.moved(moves))
 
     def bounds(self, policy: str, Lambda: float) -> tuple[float, float]:
         """Least and largest cost at another strength."""
@@ -116,15 +152,17 @@ class Sensitivity(HandsOutCopies):
         check_between("largest", largest, 1, above=True)
         plan, costs = self.plan, self.costs
         bootstrapped = Bootstrap(plan.n_replicates if bootstrap is None else check_count("bootstrap", bootstrap, 0))
-        if costs.unsupported & set(names):
-            return Tipping(float("nan"), float("nan"))
+        if lacking := sorted(costs.unsupported & set(names)):
+            wanted = f"the records do not support what {lacking[0]!r} wants, so its cost has no estimate here"
+            return Tipping(float("nan"), float("nan"), wanted)
         tip = partial(costs.tipping, costs.together(*names), number, largest)
         drawn = run_bootstrap(tip, plan.data, bootstrapped, plan.bootstrap_seed, n_jobs=plan.n_jobs)
         inside = [strength for strength in drawn.values if not np.isnan(strength)]
         confident = float("nan")
         if len(inside):  # "lower": there is nothing to interpolate between a number and infinity
             confident = float(np.quantile(inside, (1 - self.confidence) / 2, method="lower"))
-        return Tipping(tip(), confident)
+        reason = "" if len(inside) else "there are no bootstrap replicates, so only the estimates were compared"
+        return Tipping(tip(), confident, reason)
 
     @cached_property
     def benchmark(self) -> pd.DataFrame:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 import numpy as np
@@ -22,6 +22,10 @@ class Stops(NamedTuple):
     acquired: Bools  # (m, G)
     flow: Floats  # (m,)
     amount: Floats  # (m,) flow times cost
+
+    def dearer(self, constant: float) -> Stops:
+        """Return the stops with a constant added to every cost."""
+        return self._replace(amount=self.amount + constant * self.flow)
 
 
 def stops_of(tables: Iterable[WalkTable], prices: Floats, target: str) -> Stops:
@@ -78,6 +82,11 @@ class StopStates:
         flows = [tally(inverse[mine], stops.flow[usable[mine]], len(first)) for mine in masks]
         amounts = [tally(inverse[mine], stops.amount[usable[mine]], len(first)) for mine in masks]
         return StopStates(WalkTable.of_states(row[first], sets[first], np.zeros(len(first), np.intp)), flows, amounts)
+
+    def dearer(self, constant: float) -> StopStates:
+        """Return the pairs with a constant added to every cost."""
+        amounts = [a + constant * f for a, f in zip(self.amounts, self.flows, strict=True)]
+        return replace(self, amounts=amounts)
 
     @property
     def row(self) -> Ints:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from scipy.sparse import csr_array
@@ -94,6 +94,15 @@ class UncertainCosts:
     def together(self, *names: str) -> tuple[Constraints, ...]:
         """Constraints on the weights of these policies together."""
         return constraints_on([self.stops[name] for name in names], self.data, self.view, self.balanced)
+
+    def moved(self, moves: Mapping[str, float]) -> UncertainCosts:
+        """Return the costs with a constant added to those of each named policy, whatever the weights are."""
+        stops = {name: s.dearer(moves[name]) if name in moves else s for name, s in self.stops.items()}
+        alone = {
+            name: tuple(replace(c, states=c.states.dearer(moves[name])) for c in kept) if name in moves else kept
+            for name, kept in self.alone.items()
+        }
+        return replace(self, stops=stops, alone=alone)
 
     @property
     def kind(self) -> str:

@@ -38,6 +38,11 @@
     });
   }
 
+  // ---- print what is folded too
+  window.addEventListener("beforeprint", function () {
+    for (const fold of document.querySelectorAll("details")) fold.open = true;
+  });
+
   // ---- download of all numbers
   document.getElementById("download").addEventListener("click", function () {
     const link = document.createElement("a");
@@ -53,7 +58,7 @@
   const prices = data.prices, policies = prices.policies, confidence = prices.confidence;
   const original = prices.fields.map(function (f) { return f.base; });
 
-  function number(value) {  // as words.number in the package
+  function number(value) {  // as sentences.number in the package
     if (value === null || Number.isNaN(value)) return "–";
     if (!Number.isFinite(value)) return value > 0 ? "∞" : "−∞";
     const size = Math.abs(value);
@@ -62,6 +67,16 @@
     else if (size >= 1000) text = Math.round(value).toLocaleString("en-US");
     else text = String(Number(value.toPrecision(4)));
     return text.replace(/-/g, value < 0 ? "−" : "-");
+  }
+  let decimals = data.content.decimals;
+  function decimalsOf(sizes) {  // as sentences.decimals_of in the package
+    const largest = Math.max(0, ...sizes.filter(function (v) { return Number.isFinite(v); }).map(Math.abs));
+    return largest > 0 ? Math.min(Math.max(3 - Math.floor(Math.log10(largest)), 0), 12) : 0;
+  }
+  function cost(value) {  // as sentences.cost in the package
+    if (value === null || !Number.isFinite(value)) return number(value);
+    const text = value.toLocaleString("en-US", { minimumFractionDigits: decimals, maximumFractionDigits: decimals });
+    return /[1-9]/.test(text) ? text.replace("-", "−") : text.replace("-", "");
   }
   function percent(share) { return (100 * share).toFixed(1) + " %"; }
   function dot(a, b) { let s = 0; for (let i = 0; i < a.length; i++) s += a[i] * b[i]; return s; }
@@ -255,37 +270,39 @@
     return rank.best >= 0.05 ? "perhaps the cheapest" : "unlikely to be the cheapest";
   }
 
-  function interval(e) { return "(" + Number((100 * confidence).toPrecision(6)) + " % interval " + number(e.lower) + " to " + number(e.upper) + ")"; }
+  function interval(e) { return "(" + Number((100 * confidence).toPrecision(6)) + " % interval " + cost(e.lower) + " to " + cost(e.upper) + ")"; }
   function answer(found, state) {
     if (data.content.policies.length === 1) {
       const e = found[0];
-      return "At these prices, “" + e.name + "” would cost " + number(e.total) + " per run " + interval(e) + ": " +
-        number(e.acquisition) + " for acquisitions and " + number(e.misclassification) + " for wrong labels." + caution;
+      return "At these prices, “" + e.name + "” would cost " + cost(e.total) + " per run " + interval(e) + ": " +
+        cost(e.acquisition) + " for acquisitions and " + cost(e.misclassification) + " for wrong labels." + caution;
     }
     const order = found.map(function (_, k) { return k; }).sort(function (a, b) { return found[a].total - found[b].total; });
-    const first = found[order[0]], cost = number(first.total) + " per run " + interval(first);
-    if (order.length === 1) return "At these prices, “" + first.name + "” costs " + cost + ".";
-    if (prices.too_few) return "At these prices, “" + first.name + "” has the lowest estimate, " + cost + ". " + prices.too_few;
+    const first = found[order[0]], paid = cost(first.total) + " per run " + interval(first);
+    if (order.length === 1) return "At these prices, “" + first.name + "” costs " + paid + ".";
+    if (prices.too_few) return "At these prices, “" + first.name + "” has the lowest estimate, " + paid + ". " + prices.too_few;
     const open = state.pairs.filter(function (p) {
       return (p.a === order[0] || p.b === order[0]) && ((p.lower <= 0 && p.upper >= 0) || !policies[p.a].enough || !policies[p.b].enough);
     });
     if (open.length === 0 && grave)
-      return "At these prices, “" + first.name + "” has the lowest estimate of " + order.length + " policies, " + cost + "." + caution;
+      return "At these prices, “" + first.name + "” has the lowest estimate of " + order.length + " policies, " + paid + "." + caution;
     if (open.length === 0)
-      return "At these prices, “" + first.name + "” is the cheapest of " + order.length + " policies, at " + cost + ". The next, “" + found[order[1]].name + "”, costs " + number(found[order[1]].total) + ".";
+      return "At these prices, “" + first.name + "” is the cheapest of " + order.length + " policies, at " + paid + ". The next, “" + found[order[1]].name + "”, costs " + cost(found[order[1]].total) + ".";
     const names = open.map(function (p) { return "“" + found[p.a === order[0] ? p.b : p.a].name + "”"; });
-    return "At these prices, “" + first.name + "” has the lowest estimate, " + cost + ", but the records cannot distinguish it from " + names.join(", ") + ".";
+    return "At these prices, “" + first.name + "” has the lowest estimate, " + paid + ", but the records cannot distinguish it from " + names.join(", ") + ".";
   }
 
   function put(row, target, value, text) {
     const cell = row && row.querySelector('[data-target="' + target + '"]');
     if (!cell) return;
     if (value !== null) cell.dataset.value = String(value);
-    cell.textContent = text === undefined ? number(value) : text;
+    cell.textContent = text === undefined ? cost(value) : text;
   }
   function show(x) {
     const found = estimates(x), state = found.length > 1 ? standing(x, found) : { pairs: [], ranks: [{ lower: 1, upper: 1, best: 1 }] };
     const table = document.getElementById("cost-table"), bars = document.getElementById("bars");
+    const bounds = data.content.policies.filter(function (p) { return p.costs.total && p.costs.total.estimate === null; });
+    decimals = decimalsOf([...found.map(function (e) { return e.total; }), ...bounds.map(function (p) { return p.costs.total.bound_upper; })]);
     let full = 0;
     for (const e of found) full = Math.max(full, e.upper, e.total);
     for (const p of data.content.policies) if (p.costs.total && p.costs.total.upper !== null && p.costs.total.estimate === null) full = Math.max(full, p.costs.total.upper);
@@ -305,11 +322,11 @@
       parts[1].style.width = share(e.misclassification);
       const whisker = track.querySelector(".whisker");
       if (whisker) { whisker.style.left = share(e.lower); whisker.style.width = share(e.upper - e.lower); }
-      track.setAttribute("aria-label", e.name + ": " + number(e.acquisition) + " for acquisitions, " + number(e.misclassification) + " for wrong labels, " + number(e.total) + " in total");
+      track.setAttribute("aria-label", e.name + ": " + cost(e.acquisition) + " for acquisitions, " + cost(e.misclassification) + " for wrong labels, " + cost(e.total) + " in total");
       const soft = document.createElement("span");
       soft.className = "soft";
-      soft.textContent = "(" + number(e.lower) + " to " + number(e.upper) + ")";
-      bar.querySelector(".bar-value").replaceChildren(number(e.total) + " ", soft);
+      soft.textContent = "(" + cost(e.lower) + " to " + cost(e.upper) + ")";
+      bar.querySelector(".bar-value").replaceChildren(cost(e.total) + " ", soft);
     });
     const differences = document.getElementById("difference-table");
     if (differences) state.pairs.forEach(function (p, i) {
