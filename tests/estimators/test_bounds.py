@@ -177,7 +177,7 @@ def test_efficient_bounds_equal_brute_force_whatever_the_means(world, monkeypatc
     given = afape.MAR(given=[f"g{i}" for i in world.given])
     plan = make_plan(data, world.classifier, given, Options(estimators=["eff-semi"], **options))
     plan = replace(plan, donors=AnyDonors(world), recipe=replace(plan.recipe, averaged=mass))
-    answer = reduced(plan.choices[0], fitted_by(plan, world.policy)).answer()
+    answer = reduced(plan.choices[0], [fitted_by(plan, world.policy)]).answer()
     (least, largest), lost = brute_bounds(world)
     for j, target in enumerate(("acquisition", "misclassification")):
         found = answer.estimates[target]

@@ -86,7 +86,7 @@ def test_a_replicate_with_unit_weights_is_the_estimate(name):
     fitted, unit, (choice,) = fitted_by(plan, Look()), np.ones(len(data)), plan.choices
 
     def costs(population):
-        return reduced(choice, population).answer().costs.amounts.values
+        return reduced(choice, [population]).answer().costs.amounts.values
 
     assert_allclose(costs(fitted.reweight(unit)), costs(fitted), rtol=1e-12)
     assert_allclose(costs(fitted.refit(unit)), costs(fitted), rtol=1e-6)  # fits of replicates stop a little earlier

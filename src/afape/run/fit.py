@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 
 import numpy as np
@@ -11,11 +11,12 @@ from .._arrays import Bools, Ints, every, unique_sets
 from ..agents.policy import Policy, ignores_values
 from ..classifiers import column_means
 from ..estimators.catalogue import Choice
-from ..estimators.eff.components import component_steps, components_by_view
+from ..estimators.eff.components import Components, component_steps, components_by_view
 from ..estimators.eff.conditional_means import Runner
 from ..estimators.evidence import Fitted, ViewKey, extrapolated_key
 from ..estimators.imputed import ANY_TABLES
 from ..imputation.imputations import CompletedRuns, completed_runs, completed_steps
+from ..missingness.assumptions import Conditioning
 from ..propensity.binding import BoundPropensity, Propensities, Shared
 from ..propensity.known import BoundKnownPropensity
 from ..propensity.weights import View
@@ -28,7 +29,7 @@ from ..walk.walker import walk
 from .plan import Plan
 from .walk import Steps, Walked
 
-__all__ = ["Views", "averaged_rows", "bind_propensities", "choices_of", "fit", "steps_of", "views_of"]
+__all__ = ["Views", "averaged_rows", "bind_propensities", "choices_of", "fit", "repeat", "steps_of", "views_of"]
 
 
 def bind_propensities(plan: Plan, walked: Iterable[Walked], shared: Shared | None = None) -> Propensities:
@@ -155,18 +156,41 @@ def fit(
     valued = tuple(dict.fromkeys(key for key, method in keyed if key in used and method.valued))
     composed = {key: used[key] for key, method in keyed if key in used and method.composed}
     steps, given = steps or Steps(None, 0), propensities.conditioning
-    components = {}
-    if composed:
-        stage = steps.stage(component_steps(len(plan.data)))
-        runner = Runner(
-            policy, plan.classifier, plan.outcomes, plan.walk, plan.walk_seed, plan.n_jobs, report=stage.walked
-        )
-        averaged = plan.recipe.averaged
-        components = components_by_view(plan.data, walked.tables, given, composed, runner, plan.donors, averaged)
-        steps.add(stage.total)
+    components = _components(plan, policy, walked, given, composed, steps)
     runs, completed = _runs(plan, policy, walked, choices, steps), _completed(plan, policy, walked, choices, steps)
     recipe = replace(plan.recipe, tariff=replace(plan.recipe.tariff, fixed=ignores_values(policy)))
     return Fitted(plan.data, recipe, given, walked.tables, runs, used, valued, completed, components).learn()
+
+
+def repeat(
+    fitted: Fitted, plan: Plan, policy: Policy, walked: Walked, propensities: Propensities, steps: Steps
+) -> Fitted:
+    """Fit again with the folds and donors of another plan; the walk, unsupported sets and plain runs are kept."""
+    views = {key: replace(view, propensity=_of_view(propensities, key)) for key, view in fitted.views.items()}
+    composed = {key: views[key] for key in fitted.components}
+    components = _components(plan, policy, walked, fitted.conditioning, composed, steps)
+    recipe = replace(fitted.recipe, fold=plan.recipe.fold)
+    return replace(fitted, recipe=recipe, views=views, components=components, values={}).learn()
+
+
+def _of_view(propensities: Propensities, key: ViewKey) -> BoundPropensity:
+    """Return the propensity of a view, extrapolated or not."""
+    found = propensities.of_sets if key[0].startswith("sets") else propensities.of_complete
+    return found[key[1]]
+
+
+def _components(
+    plan: Plan, policy: Policy, walked: Walked, given: Conditioning, views: dict[ViewKey, View], steps: Steps
+) -> Mapping[ViewKey, Components]:
+    """Compute the components of the policy's costs in these views, for EFF."""
+    if not views:
+        return {}
+    stage = steps.stage(component_steps(len(plan.data)))
+    runner = Runner(policy, plan.classifier, plan.outcomes, plan.walk, plan.walk_seed, plan.n_jobs, report=stage.walked)
+    averaged = plan.recipe.averaged
+    found = components_by_view(plan.data, walked.tables, given, views, runner, plan.donors, averaged)
+    steps.add(stage.total)
+    return found
 
 
 def _walk(plan: Plan, ground: Ground, rows: Ints | None = None) -> Iterator[WalkTable]:
@@ -223,5 +247,5 @@ def steps_of(plan: Plan) -> int:
     if "completed" in walks and plan.imputations is not None:
         steps += completed_steps(plan.imputations, averaged_rows(plan))
     if any(choice.method.composed for choice in plan.choices):
-        steps += component_steps(len(plan.data))
+        steps += (1 + len(plan.repeats)) * component_steps(len(plan.data))
     return steps

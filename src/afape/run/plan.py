@@ -85,6 +85,8 @@ class Plan:
         Subgroups with their own estimates.
     seed : int or None
         ``random_state``, from which all seeds are derived.
+    repeats : tuple of Plan
+        Plans with other folds and donors. Estimates are means over this plan and these.
     """
 
     data: Retrospective
@@ -106,6 +108,7 @@ class Plan:
     outcomes: OwnOutcomes = NO_OUTCOMES
     levels: Levels | None = None
     seed: int | None = 0
+    repeats: tuple[Plan, ...] = ()
 
     @property
     def n_replicates(self) -> int:
@@ -144,7 +147,7 @@ def make_plan(data: Any, classifier: Any, missingness: Any, options: Options) ->
     seeds = np.random.SeedSequence(options.random_state).spawn(5)
     fold_seed, walk_seed, bootstrap_seed, imputation_seed, component_seed = seeds
     fold, averaged = _folds(data, options, np.random.default_rng(fold_seed))
-    return Plan(
+    plan = Plan(
         data=data,
         classifier=judge,
         missingness=missingness,
@@ -173,6 +176,24 @@ def make_plan(data: Any, classifier: Any, missingness: Any, options: Options) ->
         levels=levels,
         seed=options.random_state,
     )
+    return replace(plan, repeats=_repeats(plan, options, fold_seed, component_seed))
+
+
+def _repeats(
+    plan: Plan, options: Options, fold_seed: np.random.SeedSequence, component_seed: np.random.SeedSequence
+) -> tuple[Plan, ...]:
+    """Return the plans of the repeats after the first, with their own folds and donors."""
+    further = check_count("n_repeats", options.n_repeats, 1) - 1
+    if further and options.split is not None:
+        raise ValueError(
+            "'n_repeats' and 'split' exclude each other, but both were given: repeats need estimates on the same rows. "
+            "Leave out 'split' for cross-fitting, or 'n_repeats'."
+        )
+    found = []
+    for fold, donors in zip(fold_seed.spawn(further), component_seed.spawn(further), strict=True):
+        recipe = replace(plan.recipe, fold=_folds(plan.data, options, np.random.default_rng(fold))[0])
+        found.append(replace(plan, recipe=recipe, donors=Donors(int(donors.generate_state(1)[0]))))
+    return tuple(found)
 
 
 def _check_missingness(missingness: Any, data: Retrospective) -> Retrospective:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import NamedTuple
 
@@ -40,7 +40,7 @@ Values = dict[tuple[str, str], Replicate]  # key: estimator, and level of the su
 
 
 def replicate(
-    plan: Plan, fitted: Fitted, choices: list[Choice], with_parts: frozenset[str], drawn: np.ndarray
+    plan: Plan, repeats: Sequence[Fitted], choices: list[Choice], with_parts: frozenset[str], drawn: np.ndarray
 ) -> Values:
     """Compute all estimates of one bootstrap replicate; empty if the drawn rows are too few to learn from.
 
@@ -51,9 +51,9 @@ def replicate(
     assert plan.bootstrap is not None
     out: Values = {}
     try:
-        again = fitted.refit(drawn) if plan.bootstrap.refit else fitted.reweight(drawn)
+        again = [one.refit(drawn) if plan.bootstrap.refit else one.reweight(drawn) for one in repeats]
         for level, population in populations(plan, again).items():
-            if not (population.row_weight > 0).any():  # no row of the subgroup was drawn
+            if not (population[0].row_weight > 0).any():  # no row of the subgroup was drawn
                 continue
             for choice in choices:
                 reduction = reduced(choice, population)

@@ -20,7 +20,7 @@ from ..propensity.binding import Propensities, Shared
 from ..support.paths import Paths, paths_of
 from ..support.support import Support, support_of
 from .bootstrap import run_bootstrap
-from .fit import Views, bind_propensities, choices_of, fit, steps_of, views_of
+from .fit import Views, bind_propensities, choices_of, fit, repeat, steps_of, views_of
 from .plan import Plan
 from .reduce import answers, populations
 from .replicate import NO_THEORY, replicate, with_replicates
@@ -28,6 +28,7 @@ from .walk import Steps, Walked, walk_policies
 from .warn import (
     gap_of_nothing,
     levels_note,
+    repeats_note,
     warn_of_assumption,
     warn_of_classifier,
     warn_of_doubts,
@@ -94,9 +95,13 @@ def run(plan: Plan, policies: Mapping[str, Policy], progress: Progress | bool | 
         warn_of_extreme_values(plan)
         _draw_imputations(plan)
         walked = walk_policies(plan, policies, steps.walked)
-        shared: Shared = {}
-        bound = {name: bind_propensities(plan, [walked[name]], shared) for name in policies}
-        warn_of_assumption(plan, walked.values(), next(iter(bound.values())))
+        plans = (plan, *plan.repeats)
+        shared: list[Shared] = [{} for _ in plans]
+        bound = {
+            name: [bind_propensities(one, [walked[name]], kept) for one, kept in zip(plans, shared, strict=True)]
+            for name in policies
+        }
+        warn_of_assumption(plan, walked.values(), next(iter(bound.values()))[0])
         return {name: _run(plan, policy, walked[name], bound[name], steps) for name, policy in policies.items()}
 
 
@@ -108,17 +113,26 @@ def _draw_imputations(plan: Plan) -> None:
         plan.imputations.draw()
 
 
-def _run(plan: Plan, policy: Policy, walked: Walked, propensities: Propensities, steps: Steps) -> PolicyRun:
-    """Do all steps after the walk, for one policy."""
+def _run(plan: Plan, policy: Policy, walked: Walked, bound: list[Propensities], steps: Steps) -> PolicyRun:
+    """Do all steps after the walk, for one policy; ``bound`` are the propensities of every repeat."""
+    propensities = bound[0]
     choices, views = choices_of(plan, propensities), views_of(plan, propensities, walked)
     fitted = fit(plan, policy, walked, propensities, views, steps)
-    found = _answers(plan, choices, fitted, steps)
+    others = zip(plan.repeats, bound[1:], strict=True)
+    repeats = [fitted, *(repeat(fitted, again, policy, walked, other, steps) for again, other in others)]
+    found = _answers(plan, choices, repeats, steps)
     support = _support(plan, choices, walked, views, found[""])
     found[""] = with_caveats(found[""], choices, support, plan.thresholds.share)
     warn_of_doubts(found[""], choices, fitted, propensities, support)
     warn_of_weights(support, choices, plan)
     warn_of_classifier(found[""], choices, fitted, plan)
-    notes = (*propensities.notes, *walked.notes, *gap_of_nothing(plan, fitted, choices), *levels_note(plan))
+    notes = (
+        *propensities.notes,
+        *walked.notes,
+        *repeats_note(plan),
+        *gap_of_nothing(plan, fitted, choices),
+        *levels_note(plan),
+    )
     stops = _weighted_stops(plan, fitted, views)
     return PolicyRun(
         plan,
@@ -135,18 +149,18 @@ def _run(plan: Plan, policy: Policy, walked: Walked, propensities: Propensities,
     )
 
 
-def _answers(plan: Plan, choices: list[Choice], fitted: Fitted, steps: Steps) -> dict[str, dict[str, Answer]]:
+def _answers(plan: Plan, choices: list[Choice], repeats: list[Fitted], steps: Steps) -> dict[str, dict[str, Answer]]:
     """Return answers by subgroup and estimator, with bootstrap replicates if the user asked for them."""
     with one_thread():
-        found = {level: answers(plan, choices, part) for level, part in populations(plan, fitted).items()}
+        found = {level: answers(plan, choices, part) for level, part in populations(plan, repeats).items()}
     if plan.bootstrap is None:
         return found
     # Multiple imputation has its own intervals; each replicate would need new imputations.
     replicated = [c for c in choices if not c.method.imputes]
     with_parts = frozenset(name for name, answer in found[""].items() if answer.error_method in NO_THEORY)
     if any(c.method.valued and c.name in with_parts for c in replicated):
-        fitted = fitted.learn(with_parts=True)
-    task = partial(replicate, plan, fitted, replicated, with_parts)
+        repeats = [one.learn(with_parts=True) for one in repeats]
+    task = partial(replicate, plan, repeats, replicated, with_parts)
     seed, n_jobs = plan.bootstrap_seed, plan.n_jobs
     drawn = run_bootstrap(task, plan.data, plan.bootstrap, seed, n_jobs=n_jobs, report=steps.add)
     drawn.warn()
@@ -169,7 +183,7 @@ def _weighted_stops(plan: Plan, fitted: Fitted, views: Views) -> dict[str, Evide
     alone = replace(
         fitted, runs={}, completed=None, components={}, views={key: views.by_key[key]}, values={}, table=None, valued=()
     )
-    return {level: part.evidence(key) for level, part in populations(plan, alone).items()}
+    return {level: part[0].evidence(key) for level, part in populations(plan, [alone]).items()}
 
 
 def _subgroups(

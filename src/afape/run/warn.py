@@ -44,6 +44,7 @@ from .walk import Walked, walk_policies
 __all__ = [
     "gap_of_nothing",
     "levels_note",
+    "repeats_note",
     "warn_of_assumption",
     "warn_of_classifier",
     "warn_of_doubts",
@@ -138,6 +139,13 @@ def levels_note(plan: Plan) -> tuple[str, ...]:
         return ()
     count, name, level = plan.levels.n_missing, plan.levels.name, plan.levels.names[-1]
     return (f"{count} of {len(plan.data)} rows have no {name!r}; they form the subgroup {level!r}.",)
+
+
+def repeats_note(plan: Plan) -> tuple[str, ...]:
+    """Return a note on the number of repeats."""
+    if not plan.repeats:
+        return ()
+    return (f"Estimates are means over {1 + len(plan.repeats)} repeats with other folds and donors.",)
 
 
 def gap_of_nothing(plan: Plan, fitted: Fitted, choices: list[Choice]) -> tuple[str, ...]:

@@ -23,8 +23,9 @@ from .splits import Lattice, Split, splits_up_to
 
 __all__ = ["Components", "assembled", "component_steps", "components_by_view"]
 
-_DRAWS = (2, 15)  # least and largest mean number of completions per row and set
-_BUDGET = 30  # about this many completions per row, for all sets together; fewer if a row reaches over _STATES states
+_DRAWS = (2, 30)  # least and largest mean number of completions per row and set
+_BUDGET = 45  # about this many completions per row, for all sets together; fewer if a row reaches over _STATES states
+_FEWEST = 30  # completions per row up to which larger sets are shown too
 _STATES = 16
 _LINES = 2**18  # lines of components per chunk
 
@@ -207,7 +208,7 @@ def _inner_sets(data: Retrospective, known: KnownGroups, sets: Bools, effort: fl
                 t = np.isin(np.arange(len(s)), part)
                 new[t.tobytes()] = t
         more = sum(int((known.wanted & every(data.recorded | ~t)).sum()) for t in new.values())
-        if size and (rows + more) * (1 + _DRAWS[0]) * effort > _BUDGET * n_used:
+        if size and (rows + more) * (1 + _DRAWS[0]) * effort > _FEWEST * n_used:
             break
         found, rows, order = [*found, *new.values()], rows + more, size
     return found, order, int(np.clip(_BUDGET * n_used / max(rows * effort, 1), *_DRAWS))
