@@ -7,6 +7,7 @@ if TYPE_CHECKING:
     from .action_values import KnownValues, LearnedValues
     from .agents.builtin import AcquireAll, AcquireNone, DecisionRule, FixedOrder, RandomSubset
     from .agents.policy import Policy
+    from .budgets import budget_curve
     from .check import check_missingness, check_support
     from .classifiers import Classifier, ImputedClassifier
     from .comparison import compare
@@ -58,6 +59,7 @@ __all__ = [
     "SupportThresholds",
     "WalkOptions",
     "brier",
+    "budget_curve",
     "check_missingness",
     "check_support",
     "compare",
@@ -80,6 +82,7 @@ _HOMES = {
     ".action_values": "KnownValues LearnedValues",
     ".agents.builtin": "AcquireAll AcquireNone DecisionRule FixedOrder RandomSubset",
     ".agents.policy": "Policy",
+    ".budgets": "budget_curve",
     ".check": "check_missingness check_support",
     ".classifiers": "Classifier ImputedClassifier",
     ".comparison": "compare",

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -23,14 +23,16 @@ from .results.parts import Parts
 from .run.options import with_options
 from .run.plan import check_sendable, name_of, walk_options
 from .walk.ground import Ground
+from .walk.limited import SharedWalks
 from .walk.outcomes import NO_OUTCOMES, OwnOutcomes, check_outcomes
 from .walk.repeated_answers import with_repeated_answers
 from .walk.run_parts import run_parts
+from .walk.table import TableStore, WalkTable
 from .walk.tariff import Tariff
 from .walk.walker import WalkOptions
 from .walk.walker import walk as walk_rows
 
-__all__ = ["evaluate", "true_cost", "true_parts"]
+__all__ = ["evaluate", "true_averages", "true_cost", "true_parts"]
 
 
 @with_options
@@ -116,6 +118,22 @@ def _true_average(
     walk: WalkOptions | None,
 ) -> RunAverage:
     """Check the arguments and return the average of the runs on complete data."""
+    settings: dict[str, Any] = {"random_state": random_state, "n_jobs": n_jobs, "walk": walk}
+    return true_averages(data, [policy], classifier, confidence=confidence, outcomes=outcomes, **settings)[0]
+
+
+def true_averages(
+    data: Retrospective,
+    policies: Sequence[Policy],
+    classifier: Classifier,
+    *,
+    confidence: float = 0.95,
+    random_state: int | None = 0,
+    n_jobs: int | None = None,
+    walk: WalkOptions | None = None,
+    outcomes: OwnOutcomes = NO_OUTCOMES,
+) -> list[RunAverage]:
+    """Check the arguments, and return the average of the runs of each policy on complete data."""
     check_confidence(confidence)
     if not isinstance(data, Retrospective):
         raise TypeError(f"'data' must be an afape.Retrospective, not {type(data).__name__}.")
@@ -127,12 +145,25 @@ def _true_average(
             f"{data.problem.group_names[g]!r} ({int(gaps[g])} rows). With gaps, use afape.evaluate."
         )
     check_seed(random_state)
-    check_sendable(check_jobs(n_jobs), policy=policy, classifier=classifier)
+    check_jobs(n_jobs)
+    for policy in policies:
+        check_sendable(n_jobs, policy=policy, classifier=classifier)
     judge = check_classifier(classifier, data)
-    ground = Ground.everything(data, data.values, bind_to_records(policy, data), judge, outcomes)
+    bound = [bind_to_records(policy, data) for policy in policies]
     seed = int(np.random.SeedSequence(random_state).generate_state(1, np.uint64)[0])
-    tables = walk_rows(ground, None, walk_options(walk, data), seed, n_jobs)
-    runs = run_parts(with_repeated_answers(ground, tables), data, n_outcomes=len(outcomes))
+    options = walk_options(walk, data)
+
+    def ground(policy: Policy, everywhere: bool) -> Ground:
+        return replace(Ground.everything(data, data.values, policy, judge, outcomes), everywhere=everywhere)
+
+    def tables(ground: Ground) -> Iterator[WalkTable]:
+        return with_repeated_answers(ground, walk_rows(ground, None, options, seed, n_jobs))
+
+    walks = SharedWalks(bound, ground, tables, TableStore())
     sample = Sample(data.cluster, data.identity, confidence)
-    tariff = replace(Tariff.of(data, outcomes), fixed=ignores_values(policy))
-    return RunAverage(runs, np.ones(len(data)), tariff, sample)
+    found = []
+    for policy in bound:
+        runs = run_parts(walks.tables(policy), data, n_outcomes=len(outcomes))
+        tariff = replace(Tariff.of(data, outcomes), fixed=ignores_values(policy))
+        found.append(RunAverage(runs, np.ones(len(data)), tariff, sample))
+    return found

@@ -8,6 +8,7 @@ from types import FrameType
 
 __all__ = [
     "AfapeWarning",
+    "AssumedOrderWarning",
     "AssumptionWarning",
     "BalanceWarning",
     "BlankTextWarning",
@@ -64,6 +65,10 @@ class SeenRowsWarning(AfapeWarning):
 
 class UselessClassifierWarning(AfapeWarning):
     """The errors of the classifier cost more than predicting one label for every case."""
+
+
+class AssumedOrderWarning(AfapeWarning):
+    """Columns, groups or labels of another library's object have no names, so an order is assumed."""
 
 
 class StochasticMethodWarning(AfapeWarning):

@@ -6,7 +6,7 @@ import pytest
 from numpy.testing import assert_array_equal
 
 import afape
-from afape.agents.builtin import StepBudget
+from afape.agents.budgets import StepBudget
 from afape.agents.function import from_function
 
 PROBLEM = afape.Problem(

@@ -33,7 +33,7 @@ ENGINE = frozenset(
 MADE = frozenset(
     """
     TrainedClassifier ask_classifier Bounds check_classifier check_columns check_not_training Classifier column_means
-    Comparison Description
+    BenchBundle BudgetCurve Comparison Description
     Estimate Evaluation Finished Frontier Identification Imputer MissingnessCheck Optimisation Parts Policy
     PricePlane ProblemFile Sensitivity SetWeights Support Tipping ValueRegressor
     """.split()  # noqa: SIM905

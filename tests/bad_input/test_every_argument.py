@@ -36,6 +36,11 @@ class Method:
         raise AssertionError("asked before the arguments were checked")
 
 
+class Tensors:
+    def get_all_data(self):
+        return np.zeros((6, 2)), np.array([0, 1] * 3)
+
+
 class Network:
     policy, observation_space, q_net = object(), object(), object()
     action_space = type("Space", (), {"n": 4})
@@ -76,7 +81,7 @@ class Good:
             "data": self.data, "policy": self.policy, "classifier": self.classifier, "missingness": MCAR(), "frame": frame(),
             "policies": {"p": self.policy}, "problem": self.data.problem, "family": [self.train], "path": folder / "new",
             "groups": {"a": ["a"], "b": ["b"]}, "costs": {"b": 1.0}, "label": "y", "misclassification_cost": 5.0,
-            "thing": afape.AcquireAll(), "function": lambda *a: None, "given": ["a"], "p": 0.5, "n_steps": 1, "text": "b",
+            "thing": afape.AcquireAll(), "function": lambda *a: None, "given": ["a"], "p": 0.5, "n_steps": 1, "budget": 1.0, "text": "b",
             "agent": agents.FittedQ, "train": self.data, "test": self.data, "method": Method(), "model": Network(),
             "columns": {"new": ["a", "b"]}, "blocks": {"x": ["b"]}, "graph": "a -> R_b; R_cd", "shares": {"b": 0.5},
             "intercepts": {"b": 0.0}, "name": "synthetic-mar", "folder": folder / "out", "description": description,
@@ -101,6 +106,8 @@ class Good:
             "GraphMechanism.random": {}, "plots.costs": {"found": compared}, "plots.differences": {"found": compared},
             "plots.graph": {"found": afape.MGraph("a -> R_b; R_cd")},
             "plots.convergence": {"found": {"cc": found["cc"]["total"]}},
+            "from_sb3": {"observe": "plain"}, "budget_curve": {"budgets": [1], "missingness": MCAR()},
+            "from_afabench_bundle": {"dataset": Tensors(), "classifier": lambda **tensors: None},
             "AcquisitionEnv": env, "AcquisitionVectorEnv": env, "write_report": {"found": compared, "sensitivity": False},
             "Comparison.to_html": {"sensitivity": False}, "Evaluation.to_html": {"sensitivity": False},
             "Sensitivity.bounds": {"policy": "some"}, "Sensitivity.estimate": {"policy": "some"},
@@ -249,6 +256,12 @@ REFUSED = {  # of the right type, but not what is meant
     "from_function": {"columns": [["nosuch"], [None]]},
     "from_sb3": {"epsilon": [2]},
     "StepBudget": {"n_steps": [-1]},
+    "CostBudget": {"budget": [-1]},
+    "budget_curve": {"budgets": [[], [1, 1], [-1], ["x"]], "kind": UNKNOWN, "estimator": UNKNOWN},
+    "classifier_from_afabench": {"output_kind": UNKNOWN, "features": [[-1], [0, 0]], "feature_shape": [[0], [0.5]]},
+    "from_afabench_bundle": {
+        "initial": [[9], [True]], "prices": [[0, 1], [1]], "classes": [["a"]], "unmasker": [3], "free": UNKNOWN,
+    },
     "Evaluation.reprice": {"costs": COSTS, "misclassification_cost": [-1, np.ones((3, 3)), *RUDE_COSTS]},
     "Comparison.reprice": {"costs": COSTS, "misclassification_cost": RUDE_COSTS},
     "Comparison.price_plane": {"prices": RANGES, "points": [1]},

@@ -27,7 +27,7 @@ from sklearn.svm import SVC
 from sklearn.tree import DecisionTreeClassifier
 
 import afape
-from afape.agents.builtin import StepBudget
+from afape.agents.budgets import StepBudget
 from afape.agents.clusters import ClusterAgent
 from afape.agents.value_of_information import ValueOfInformation
 from afape.classifiers.training import KINDS, untrained

@@ -1,7 +1,10 @@
 """Agents: the protocol of a policy, built-in policies, agents that learn from records, adapters for other libraries."""
 
-from .afabench import classifier_from_afabench, from_afabench
-from .builtin import AcquireAll, AcquireNone, DecisionRule, FixedOrder, RandomSubset, StepBudget
+from .afabench import from_afabench
+from .afabench_bundle import BenchBundle, from_afabench_bundle
+from .afabench_classifier import classifier_from_afabench
+from .budgets import CostBudget, StepBudget
+from .builtin import AcquireAll, AcquireNone, DecisionRule, FixedOrder, RandomSubset
 from .clusters import ClusterAgent
 from .cost_tree import CostSensitiveTree
 from .cwcf import CwCF
@@ -20,7 +23,9 @@ __all__ = [
     "DQN",
     "AcquireAll",
     "AcquireNone",
+    "BenchBundle",
     "ClusterAgent",
+    "CostBudget",
     "CostSensitiveNaiveBayes",
     "CostSensitiveTree",
     "CwCF",
@@ -38,6 +43,7 @@ __all__ = [
     "ValueOfInformation",
     "classifier_from_afabench",
     "from_afabench",
+    "from_afabench_bundle",
     "from_columns",
     "from_function",
     "from_sb3",

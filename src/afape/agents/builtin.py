@@ -1,20 +1,20 @@
-"""Built-in policies: baselines, a limit on the number of groups, and policies from a function of arrays."""
+"""Built-in policies: baselines, and policies from a function of arrays."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any, Self
+from typing import Self
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from .._arguments import check_count, check_number, check_texts, shown
+from .._arguments import check_number, check_texts, shown
 from .._arrays import Bools, Floats, Ints
 from ..data.problem import Problem
-from .policy import Policy, bind, check_policy, ignores_values, not_bound, one_hot_actions
+from .policy import Policy, not_bound, one_hot_actions
 from .state import AgentState
 
-__all__ = ["AcquireAll", "AcquireNone", "DecisionRule", "FixedOrder", "RandomSubset", "StepBudget"]
+__all__ = ["AcquireAll", "AcquireNone", "DecisionRule", "FixedOrder", "RandomSubset"]
 
 
 class _Arguments:
@@ -147,61 +147,6 @@ class AcquireNone(_Arguments):
 
     def __repr__(self) -> str:
         return "AcquireNone()"
-
-
-class StepBudget:
-    """Limit the number of costly groups that a policy acquires.
-
-    Parameters
-    ----------
-    policy
-        Any policy.
-    n_steps : int
-        Largest number of costly groups; then the run stops.
-    """
-
-    def __init__(self, policy: Any, n_steps: int) -> None:
-        check_count("n_steps", n_steps, 0)
-        self.policy, self.n_steps = check_policy(policy), n_steps
-
-    @property
-    def ignores_values(self) -> bool:
-        """True if the policy does."""
-        return ignores_values(self.policy)
-
-    def bind(self, problem: Problem) -> Policy:
-        """Bind the policy and look up which groups are costly."""
-        return _BoundBudget(bind(self.policy, problem), self.n_steps, ~problem.free)
-
-    def probabilities(self, values: Floats, acquired: Bools) -> Floats:
-        """Raise an error: the policy needs ``bind`` first, to know which groups are costly."""
-        raise not_bound(self)
-
-    def state(self) -> AgentState:
-        """Return the budget and the policy."""
-        return AgentState({"n_steps": int(self.n_steps)}, models={"policy": self.policy})
-
-    @classmethod
-    def from_state(cls, state: AgentState) -> Self:
-        """Restore the policy."""
-        return cls(state.models["policy"], state.settings["n_steps"])
-
-    def __repr__(self) -> str:
-        return f"StepBudget({self.policy!r}, {self.n_steps})"
-
-
-class _BoundBudget:
-    def __init__(self, policy: Policy, n_steps: int, costly: Bools) -> None:
-        self.policy, self.n_steps, self.costly = policy, n_steps, costly
-        self.ignores_values = ignores_values(policy)
-
-    def probabilities(self, values: Floats, acquired: Bools) -> Floats:
-        spent = acquired[:, self.costly].sum(axis=1) >= self.n_steps
-        out = np.zeros((len(acquired), acquired.shape[1] + 1))
-        out[spent, -1] = 1.0
-        if not spent.all():
-            out[~spent] = self.policy.probabilities(values[~spent], acquired[~spent])
-        return out
 
 
 class DecisionRule:

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from .._arguments import check_callable, check_texts, did_you_mean
-from .._arrays import Bools, Floats, Ints
+from .._arrays import Bools, Floats, lines_of, unique_sets
 from ..data.problem import Problem
 from .policy import Policy, not_bound, one_hot_actions
 from .row_reader import RowReader
@@ -23,8 +23,8 @@ Rule = Callable[[dict[str, Any]], str | None]
 def from_function(function: Rule, columns: Sequence[str] | None = None) -> FunctionPolicy:
     """Make a policy from a function of one row.
 
-    This is simple but slow. ``function`` gets a dict of the columns that are known so far. It returns the name of the group
-    to acquire, or None to stop. It is called once per distinct state.
+    This is simple but slower than `from_columns`. ``function`` gets a dict of the columns that are known so far. It returns
+    the name of the group to acquire, or None to stop. It is called once per distinct state.
 
     Parameters
     ----------
@@ -98,17 +98,33 @@ class _BoundFunction(_Bound):
         if not len(values):
             return np.zeros((0, n_groups + 1))
         columns = self.columns(values)
-        first, state = _distinct_states(values, acquired)
-        action = np.array([self._ask({c: v[i] for c, v in columns.items()}, acquired[i]) for i in first], dtype=np.intp)
-        return one_hot_actions(action[state], n_groups)
+        known = np.column_stack(
+            [_is_known(column) & acquired[:, self.reader.group[c]] for c, column in columns.items()]
+        )
+        action = np.empty(len(values), dtype=np.intp)
+        # States with the same known columns differ in the values of these alone, so their dicts are made together.
+        patterns, index = unique_sets(np.column_stack([known, acquired]))
+        for k, rows in enumerate(lines_of(index, len(patterns))):
+            names = [c for c, is_known in zip(columns, patterns[k], strict=False) if is_known]
+            action[rows] = self._ask(
+                [columns[c][rows].tolist() for c in names], names, patterns[k, len(columns) :], len(rows)
+            )
+        return one_hot_actions(action, n_groups)
 
-    def _ask(self, row: dict[str, Any], acquired: Bools) -> int:
-        # A free group may have gaps, so "acquired" alone does not make a value known.
-        known = {
-            name: float(value) if isinstance(value, np.floating) else value
-            for name, value in row.items()
-            if acquired[self.reader.group[name]] and value is not None and value == value
-        }
+    def _ask(self, columns: list[list[Any]], names: list[str], acquired: Bools, n: int) -> list[int]:
+        """Return the actions of n states with these known columns, by one call per distinct state."""
+        place = {name: g for g, name in enumerate(self.reader.problem.group_names)}
+        place = {name: len(place) if acquired[g] else g for name, g in place.items()}
+        found: dict[tuple[Any, ...], int] = {}
+        actions = []
+        for state in zip(*columns, strict=True) if columns else [()] * n:
+            action = found.get(state)
+            if action is None:
+                action = found[state] = self._action(dict(zip(names, state, strict=True)), place)
+            actions.append(action)
+        return actions
+
+    def _action(self, known: dict[str, Any], place: dict[str, int]) -> int:
         try:
             answer = self.function(known)
         except KeyError as error:
@@ -116,16 +132,21 @@ class _BoundFunction(_Bound):
                 f"The function of {self.name} asked for {error.args[0]!r}, but the columns known here are {list(known)}. A "
                 'column that is not acquired is absent: test with "name" in row.'
             ) from error
-        names = self.reader.problem.group_names
         if answer is None:
-            return len(names)
-        if answer not in names:
+            return len(place)
+        if not isinstance(answer, str) or answer not in place:
             raise ValueError(
                 f"The function of {self.name} must return a group or None, but returned {answer!r} for {known}."
-                f"{did_you_mean(answer, names)} The groups are {list(names)}."
+                f"{did_you_mean(answer, place)} The groups are {list(place)}."
             )
-        group = names.index(answer)
-        return len(names) if acquired[group] else int(group)
+        return place[answer]
+
+
+def _is_known(column: NDArray[Any]) -> Bools:
+    """Return True where a column has a value; a free group may have gaps, so "acquired" alone does not make it known."""
+    if column.dtype.kind == "O":
+        return np.array([value is not None and value == value for value in column.tolist()], dtype=bool)
+    return np.asarray(column == column)
 
 
 class FunctionPolicy(_Unbound):
@@ -133,13 +154,6 @@ class FunctionPolicy(_Unbound):
 
     maker = "from_function"
     bound = _BoundFunction
-
-
-def _distinct_states(values: Floats, acquired: Bools) -> tuple[Ints, Ints]:
-    """Return the first row of each distinct state, and for each row the index of its state."""
-    table = np.column_stack([np.nan_to_num(values, nan=0.0), np.isnan(values), acquired])
-    _, first, state = np.unique(table, axis=0, return_index=True, return_inverse=True)
-    return first, np.ravel(state)
 
 
 def from_columns(

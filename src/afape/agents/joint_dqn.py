@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+from scipy.special import softmax
 
 from .._arrays import Bools, Floats, Ints
 from .network_agent import ClassifyingAgent
@@ -79,13 +80,8 @@ class JointDQN(ClassifyingAgent):
     @staticmethod
     def codes(endings: Floats, costs: Floats) -> Ints:
         """Return the labels of least expected cost."""
-        return np.asarray((_softmax(endings[:, 1:]) @ costs).argmin(axis=1), dtype=np.intp)
+        return np.asarray((softmax(endings[:, 1:], axis=1) @ costs).argmin(axis=1), dtype=np.intp)
 
     def predict_proba(self, values: Floats, acquired: Bools) -> Floats:
         """Probability of each label, shape (n, K)."""
-        return _softmax(self._outputs(values, acquired)[:, self.network_.shape.n_groups + 1 :])
-
-
-def _softmax(logits: Floats) -> Floats:
-    likelihood = np.exp(logits - logits.max(axis=1, keepdims=True))
-    return np.asarray(likelihood / likelihood.sum(axis=1, keepdims=True))
+        return np.asarray(softmax(self._outputs(values, acquired)[:, self.network_.shape.n_groups + 1 :], axis=1))

@@ -24,7 +24,8 @@ class Classifier(Protocol):
     """Predicts the label code from the acquired groups.
 
     A classifier may also have ``classes_``, the labels or codes that it can predict, and ``seen(data)``, the number of rows
-    of ``data`` that it was trained on. `evaluate` checks both.
+    of ``data`` that it was trained on. `evaluate` checks both. If it has ``check_records(data)``, this is called once before
+    the evaluation, and may raise an error.
     """
 
     def predict(self, values: Floats, acquired: Bools) -> NDArray[Any]:
@@ -72,6 +73,8 @@ def check_classifier(classifier: Any, data: Retrospective) -> Classifier:
             "Build both tables with one Problem."
         )
     check_not_training(classifier, "classifier")
+    if callable(getattr(classifier, "check_records", None)):
+        classifier.check_records(data)
     seen = classifier.seen(data) if callable(getattr(classifier, "seen", None)) else 0
     if seen:
         warn(

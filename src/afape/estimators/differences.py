@@ -10,10 +10,10 @@ import pandas as pd
 from scipy.special import ndtr
 
 from .._arrays import Floats, cluster_sums
-from .estimate import Estimate
+from .estimate import Bounds, Estimate
 from .imputed import ImputedEstimate, rubin_covariance
 
-__all__ = ["covariance_of", "draws", "paired_differences"]
+__all__ = ["covariance_of", "draws", "paired_differences", "simultaneous_intervals"]
 
 _DRAWS = 20_000  # number of draws from the joint normal distribution of the estimates
 
@@ -34,11 +34,8 @@ def paired_differences(
     errors = np.array([d._error[0] for d in paired])
     # Simulate the smallest p-value when no policies differ. Its quantile replaces alpha in the interval of every pair.
     drawn = draws(covariance)
-    studentised = np.divide(
-        np.abs(drawn[:, a] - drawn[:, b]), errors, where=errors > 0, out=np.zeros((len(drawn), len(a)))
-    )
-    smallest = 2 * ndtr(-studentised.max(axis=1))
-    level = min(float(np.quantile(smallest, 1 - confidence)), 1 - confidence)  # 1 if no difference varies
+    smallest = _smallest_p_value(drawn[:, a] - drawn[:, b], errors)
+    level = _joint_level(smallest, confidence)
     intervals = [d.interval(1 - level) for d in paired]
     exceeded = (smallest[:, None] <= [d.p_value() for d in paired]).sum(axis=0)
     return pd.DataFrame(
@@ -53,6 +50,29 @@ def paired_differences(
             "p_value": (1 + exceeded) / (1 + len(smallest)),
         }
     )
+
+
+def simultaneous_intervals(estimates: list[Estimate], confidence: float) -> list[tuple[float, float]]:
+    """Return intervals that hold for all estimates at once, from their joint normal distribution.
+
+    Bounds have no joint distribution; with one of them, or without standard errors, the level is Bonferroni's.
+    """
+    level = (1 - confidence) / len(estimates)
+    errors = np.array([e.std_error for e in estimates])
+    if not any(isinstance(e, Bounds) for e in estimates) and np.isfinite(errors).all():
+        level = _joint_level(_smallest_p_value(draws(covariance_of(estimates)), errors), confidence)
+    return [e.interval(1 - level) for e in estimates]
+
+
+def _smallest_p_value(deviations: Floats, errors: Floats) -> Floats:
+    """Smallest two-sided p-value of each draw of deviations (B, E), (B,); 1 where nothing varies."""
+    studentised = np.divide(np.abs(deviations), errors, where=errors > 0, out=np.zeros_like(deviations))
+    return np.asarray(2 * ndtr(-studentised.max(axis=1)))
+
+
+def _joint_level(smallest: Floats, confidence: float) -> float:
+    """Level that replaces alpha, so that all intervals hold at once."""
+    return min(float(np.quantile(smallest, 1 - confidence)), 1 - confidence)  # 1 if nothing varies
 
 
 def covariance_of(estimates: list[Estimate]) -> Floats:

@@ -11,12 +11,13 @@ from ..results.price_plane import ERRORS
 from .style import BLUE, GREY, axes, colour, finished
 
 if TYPE_CHECKING:
+    from ..results.budget_curve import BudgetCurve
     from ..results.calibration import Calibration
     from ..results.comparison import Comparison
     from ..results.frontier import Frontier
     from ..results.price_plane import PricePlane
 
-__all__ = ["draw_calibration", "draw_comparison", "draw_frontier", "draw_price_plane"]
+__all__ = ["draw_budget_curve", "draw_calibration", "draw_comparison", "draw_frontier", "draw_price_plane"]
 
 
 def draw_comparison(found: Comparison, estimator: str, target: str, ax: Any = None) -> Any:
@@ -38,6 +39,20 @@ def draw_comparison(found: Comparison, estimator: str, target: str, ax: Any = No
             ax.plot([estimate.value], [y], "o", color=BLUE)
     ax.set_yticks(range(len(order)), order)
     ax.set_xlabel(f"{target} cost by {estimator}, {100 * found.confidence:g} % intervals")
+    return finished(ax)
+
+
+def draw_budget_curve(found: BudgetCurve, quantity: str, ax: Any = None) -> Any:
+    """Draw one quantity against the budget; the band holds for all budgets at once, and grey bars are bounds."""
+    ax, table = axes(ax, 6.0, 4.0), found[quantity]
+    ax.fill_between(table["budget"], table["lower"], table["upper"], color=BLUE, alpha=0.15)
+    ax.plot(table["budget"], table["estimate"], "o-", color=BLUE)
+    ax.vlines(table["budget"], table["bound_lower"], table["bound_upper"], color=GREY)
+    names = {"cost": "largest cost of acquisition", "steps": "largest number of acquisitions", "soft": "soft budget"}
+    ax.set_xlabel(names[found.kind])
+    cost = quantity in ("total", "acquisition", "misclassification")
+    what = f"{quantity} cost per case" if cost else quantity.replace("_", " ")
+    ax.set_ylabel(f"{what} by {found.estimator}, {100 * found.confidence:g} % for all budgets")
     return finished(ax)
 
 

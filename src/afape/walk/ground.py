@@ -72,6 +72,8 @@ class Ground:
         True if the classifier is asked in every state, False if only where a run may stop.
     outcomes : OwnOutcomes
         The user's outcome functions, asked where a run may stop.
+    everywhere : bool
+        True if classifier and outcomes are asked in every state, because runs within a smaller budget may stop there.
     copies : Copies, optional
         Rows that look equal until a hidden group is acquired; such states are asked once.
     """
@@ -86,6 +88,7 @@ class Ground:
     predicts: bool = False
     outcomes: OwnOutcomes = NO_OUTCOMES
     copies: Copies | None = None
+    everywhere: bool = False
 
     @staticmethod
     def recorded(
@@ -94,12 +97,24 @@ class Ground:
         classifier: Classifier,
         predicts: bool = False,
         outcomes: OwnOutcomes = NO_OUTCOMES,
+        everywhere: bool = False,
     ) -> Ground:
         """Walk over the recorded groups of each row."""
         free = data.problem.free
         rooted = not bool(data.recorded[:, free].all())
         start = np.zeros_like(data.recorded) if rooted else np.broadcast_to(free, data.recorded.shape)
-        return Ground(data, data.values, data.recorded, start, rooted, policy, classifier, predicts, outcomes)
+        return Ground(
+            data,
+            data.values,
+            data.recorded,
+            start,
+            rooted,
+            policy,
+            classifier,
+            predicts,
+            outcomes,
+            everywhere=everywhere,
+        )
 
     @staticmethod
     def everything(
@@ -139,7 +154,7 @@ class Ground:
         available = self.available[row]
         blocked = block(p, available)
         cost, predicted = np.full(len(row), np.nan), np.full(len(row), -1, dtype=np.intp)
-        stops = (p[:, n_groups] > 0) | (blocked[:, n_groups] > 0)
+        stops = (p[:, n_groups] > 0) | (blocked[:, n_groups] > 0) | self.everywhere
         if self.predicts or stops.all():
             predicted = ask_classifier(self.classifier, seen, acquired, row, len(data.classes))
             cost = data.costs[data.labels[row], predicted]

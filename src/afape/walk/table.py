@@ -133,16 +133,19 @@ class WalkTable:
 
     def without(self, rows: Ints) -> WalkTable:
         """Return the table without these rows."""
-        return self if len(rows) == 0 else self._states(~np.isin(self.row, rows))
+        return self if len(rows) == 0 else self.restricted(~np.isin(self.row, rows))
 
     def at_depth_zero(self) -> WalkTable:
         """Return the states in which rows start, with their edges, which then have no child."""
-        return self._states(self.depth == 0)
+        return self.restricted(self.depth == 0)
 
-    def _states(self, keep: Bools) -> WalkTable:
-        """Return the states for which ``keep`` is True, with their edges; an edge to another state has no child."""
+    def restricted(self, keep: Bools, keep_edges: Bools | None = None) -> WalkTable:
+        """Return the states for which ``keep`` is True, with their edges; an edge to another state has no child.
+
+        With ``keep_edges`` (e,), only edges for which it is True remain.
+        """
         place = np.cumsum(keep) - 1
-        edges = keep[self.edge_state]
+        edges = keep[self.edge_state] if keep_edges is None else keep[self.edge_state] & keep_edges
         columns = {}
         for column in fields(self):
             values = getattr(self, column.name)
