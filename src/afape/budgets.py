@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from ._arguments import check_between, check_choice, check_count, check_list, shown
+from ._arguments import check_between, check_choice, check_count, check_estimator, check_list, shown
 from .agents.budgets import CostBudget, StepBudget
 from .agents.policy import Policy, check_policy
 from .classifiers import Classifier
@@ -76,6 +76,8 @@ def budget_curve(
     """
     check_records(data)
     check_choice("kind", kind, _KINDS)
+    if estimator is not None:
+        check_estimator(estimator)
     made = _policies(policy, budgets, kind)
     if len(made) < len(check_list("budgets", budgets, "numbers")):
         raise ValueError(f"'budgets' must be different numbers, but are {shown(list(budgets))}. List each once.")

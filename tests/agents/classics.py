@@ -9,11 +9,12 @@ from sklearn.linear_model import LogisticRegression
 import afape
 from afape.agents.clusters import ClusterAgent
 from afape.agents.cost_tree import CostSensitiveTree
+from afape.agents.look_ahead import LookAhead
 from afape.agents.naive_bayes import CostSensitiveNaiveBayes
 from afape.agents.value_of_information import ValueOfInformation
 from afape.benchmark.synthetic import synthetic_mar
 
-CLASSICS = [CostSensitiveTree, CostSensitiveNaiveBayes, ClusterAgent, ValueOfInformation]
+CLASSICS = [CostSensitiveTree, CostSensitiveNaiveBayes, ClusterAgent, ValueOfInformation, LookAhead]
 
 
 @cache

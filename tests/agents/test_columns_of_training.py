@@ -38,6 +38,7 @@ AGENTS = {
     "tree": lambda: agents.CostSensitiveTree(min_rows=20),
     "naive bayes": agents.CostSensitiveNaiveBayes,
     "information": lambda: agents.ValueOfInformation(n_draws=2),
+    "look-ahead": lambda: agents.LookAhead(n_draws=2),
     "clusters": agents.ClusterAgent,
     "fitted q": lambda: agents.FittedQ(max_states=500),
     "dqn": lambda: network("DQN"),

@@ -67,6 +67,7 @@ class Good:
         self.objects = {
             "Evaluation": found, "Comparison": compared, "Sensitivity": weak, "Description": description,
             "Frontier": compared.frontier(), "PricePlane": compared.price_plane({"b": (0, 5)}, points=3),
+            "BudgetCurve": afape.budget_curve(self.data, CountingPolicy(), Sure(), [1], missingness=MCAR(), estimator="cc"),
             "MissingnessCheck": afape.check_missingness(self.data, MCAR()),
             "Parts": found.parts(), "Support": found.support, "Estimate": found["cc"]["total"],
             "Bounds": afape.Bounds.between(found["cc"]["total"], found["ipw-semi"]["total"], 0.1),
@@ -81,7 +82,8 @@ class Good:
             "data": self.data, "policy": self.policy, "classifier": self.classifier, "missingness": MCAR(), "frame": frame(),
             "policies": {"p": self.policy}, "problem": self.data.problem, "family": [self.train], "path": folder / "new",
             "groups": {"a": ["a"], "b": ["b"]}, "costs": {"b": 1.0}, "label": "y", "misclassification_cost": 5.0,
-            "thing": afape.AcquireAll(), "function": lambda *a: None, "given": ["a"], "p": 0.5, "n_steps": 1, "budget": 1.0, "text": "b",
+            "thing": afape.AcquireAll(), "function": lambda *a: None, "given": ["a"], "p": 0.5, "n_steps": 1,
+            "text": "b", "budget": 1.0,
             "agent": agents.FittedQ, "train": self.data, "test": self.data, "method": Method(), "model": Network(),
             "columns": {"new": ["a", "b"]}, "blocks": {"x": ["b"]}, "graph": "a -> R_b; R_cd", "shares": {"b": 0.5},
             "intercepts": {"b": 0.0}, "name": "synthetic-mar", "folder": folder / "out", "description": description,

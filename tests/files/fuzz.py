@@ -51,7 +51,7 @@ def originals(folder):
     things = [afape.ImputedClassifier(model).fit(data) for model in models]
     judge = things[0]
     learned = (agents.ClusterAgent(4), agents.CostSensitiveNaiveBayes(), agents.CostSensitiveTree())
-    things += [agent.fit(data, judge) for agent in (*learned, agents.ValueOfInformation(2))]
+    things += [agent.fit(data, judge) for agent in (*learned, agents.ValueOfInformation(2), agents.LookAhead(2, 2))]
     things += [agents.FittedQ(n_iterations=1, max_states=50).fit(data, judge), afape.FixedOrder(["b", "c"])]
     for k, thing in enumerate(things):
         afape.save(thing, folder / f"{k}.afape", problem)

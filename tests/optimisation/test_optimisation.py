@@ -205,3 +205,38 @@ def test_a_family_that_the_records_cannot_carry_is_refused(parts):
         pytest.warns(afape.warnings.AfapeWarning),
     ):
         afape.optimize(data.hide(keep), [afape.FixedOrder(["x2"])], classifier, missingness=afape.MAR(given=["x0"]))
+
+
+class JointAgent:
+    """Acquires nothing, and predicts one label: a policy and a classifier in one."""
+
+    def __init__(self, label):
+        self.label = label
+
+    def probabilities(self, values, acquired):
+        return np.eye(acquired.shape[1] + 1)[np.full(len(acquired), acquired.shape[1])]
+
+    def predict(self, values, acquired):
+        return np.full(len(values), self.label)
+
+
+def test_members_that_classify_are_judged_with_their_own_predictions():
+    experiment = synthetic_mar(3000)
+    classifier, data, _ = experiment.prepare()
+    best = int(np.argmin([data.costs[data.labels, k].mean() for k in (0, 1)]))
+    family = {"own": JointAgent(best), "worse": JointAgent(1 - best), "shared": afape.AcquireNone()}
+    settings = {"missingness": experiment.missingness, "estimators": ["ipw-semi"]}
+    found = afape.optimize(data, family, Constant(1 - best), **settings)
+    estimate = found.curve.set_index("member")["estimate"]
+    assert found.winner == "own"
+    assert estimate["worse"] == estimate["shared"] > estimate["own"]
+    joined = afape.optimize(data, {"trained": lambda rows: JointAgent(best)}, classifier, **settings)
+    assert joined.cost.value == pytest.approx(found.cost.value)
+
+
+class Constant:
+    def __init__(self, label):
+        self.label = label
+
+    def predict(self, values, acquired):
+        return np.full(len(values), self.label)

@@ -13,6 +13,7 @@ from .fitted_q import FittedQ
 from .function import from_columns, from_function
 from .guideline import Guideline, GuidelineError
 from .joint_dqn import JointDQN
+from .look_ahead import LookAhead
 from .naive_bayes import CostSensitiveNaiveBayes
 from .policy import Policy
 from .sb3 import from_sb3
@@ -35,6 +36,7 @@ __all__ = [
     "Guideline",
     "GuidelineError",
     "JointDQN",
+    "LookAhead",
     "Policy",
     "RandomSubset",
     "SetWeights",

@@ -1,4 +1,4 @@
-"""Deep Q learning on records with gaps: the agent of the paper's experiments."""
+"""Deep Q learning on records with gaps: the agent of the paper's experiments, and ours, which differs in its targets."""
 
 from __future__ import annotations
 
@@ -21,8 +21,9 @@ class DQN(NetworkAgent):
 
     .. math:: Q(x_S, S, a) \leftarrow c_a + \min_{b \notin S + a} \bar Q(x_{S+a}, S + a, b)
 
-    where :math:`\bar Q` is the target network. The minimum is over all actions that are not yet taken, recorded or not: the
-    deployed agent can take them, and their values are learned from rows that have them recorded.
+    where :math:`\bar Q` is the target network. By default the minimum is over all actions that are not yet taken, recorded or
+    not: the agent in use can take them, and their values are learned from rows that have them recorded. This agent is ours.
+    ``DQN(targets="recorded")`` is the agent of the paper's experiments: it learns in a simulator that blocks unrecorded groups.
 
     Parameters
     ----------
@@ -33,8 +34,8 @@ class DQN(NetworkAgent):
     price_multiplier : float
         All prices are multiplied by this number during training. Above 1, the agent acquires less.
     targets : {"all", "recorded"}
-        Actions in the minimum of the target: all that are not yet taken, or only those that the row has recorded. A
-        simulator that blocks actions uses "recorded"; it undervalues acquisitions and is offered for comparison.
+        Actions in the minimum of the target: all that are not yet taken (our agent), or only those that the row has recorded
+        (the paper's agent). The second expects to be blocked and undervalues groups that are useful only together.
     random_state : int
         Seed of the initial weights, the episodes and the batches.
 

@@ -224,7 +224,8 @@ class NetworkAgent(KnowsRows):
         return agent
 
     def __repr__(self) -> str:
-        return f"{type(self).__name__}(epsilon={self.epsilon:g}, random_state={self.random_state})"
+        targets = "" if self.targets == "all" else f"targets={self.targets!r}, "
+        return f"{type(self).__name__}({targets}epsilon={self.epsilon:g}, random_state={self.random_state})"
 
 
 class ClassifyingAgent(NetworkAgent):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, Self
+from typing import Any, NamedTuple, Self
 
 import numpy as np
 from sklearn.base import clone
@@ -17,9 +17,18 @@ from ..data.retrospective import Retrospective
 from .learned_agent import Layout, LearnedAgent
 from .state import AgentState
 
-__all__ = ["ValueOfInformation"]
+__all__ = ["Imputed", "ValueOfInformation"]
 
 _CHUNK = 2**18  # imputed states in memory at a time
+
+
+class Imputed(NamedTuple):
+    """States with one more group and imputed values. The draws of one pair of row and group follow each other."""
+
+    row: Ints  # (m,)
+    group: Ints  # (m,)
+    values: Floats  # (m, d)
+    acquired: Bools  # (m, G)
 
 
 class ValueOfInformation(LearnedAgent):
@@ -121,34 +130,51 @@ class ValueOfInformation(LearnedAgent):
         others = values[:, self.layout_.column_group != g]
         return np.column_stack([others, np.zeros(len(values))])
 
-    def _actions(self, values: Floats, acquired: Bools) -> Ints:
-        step = max(_CHUNK // (self.n_draws * max(len(self.trees_), 1)), 1)
-        chunks = [self._choose(values[i : i + step], acquired[i : i + step]) for i in range(0, len(values), step)]
-        return np.concatenate(chunks)
+    @property
+    def _states_at_once(self) -> int:
+        """States whose imputed states fit in memory."""
+        return max(_CHUNK // (self.n_draws * max(len(self.trees_), 1)), 1)
 
-    def _choose(self, values: Floats, acquired: Bools) -> Ints:
+    @property
+    def _depth(self) -> int:
+        """Acquisitions ahead."""
+        return 1
+
+    def _actions(self, values: Floats, acquired: Bools) -> Ints:
+        step, rows = self._states_at_once, np.arange(len(values))
+        chunks = []
+        for i in range(0, len(values), step):
+            x, taken = values[i : i + step], acquired[i : i + step]
+            now = ask_classifier(self.classifier_, x, taken, rows[: len(x)], len(self.costs_))
+            chunks.append(self._worth(x, taken, now, self._depth).argmax(axis=1))
+        return np.concatenate(chunks).astype(np.intp)
+
+    def _worth(self, values: Floats, acquired: Bools, now: Ints, depth: int) -> Floats:
+        """Expected saving of each action, (n, G + 1): 0 for stopping, minus infinity for groups that save nothing.
+
+        ``now`` are the label codes predicted in these states.
+        """
         n_groups = acquired.shape[1]
         worth = np.full((len(values), n_groups + 1), -np.inf)
         worth[:, n_groups] = 0.0
         imputed = self._impute(values, acquired)
         if imputed is not None:
-            row, group, filled, known = imputed
-            ahead = self._posterior_of(filled)
-            n_classes = len(self.costs_)
-            now = ask_classifier(self.classifier_, values, acquired, np.arange(len(values)), n_classes)[row]
-            then = ask_classifier(self.classifier_, filled, known, row, n_classes)
-            change = ((self.costs_[:, now] - self.costs_[:, then]).T * ahead).sum(axis=1)
+            ahead = self._posterior_of(imputed.values)
+            then = ask_classifier(self.classifier_, imputed.values, imputed.acquired, imputed.row, len(self.costs_))
+            change = ((self.costs_[:, now[imputed.row]] - self.costs_[:, then]).T * ahead).sum(axis=1)
+            change += self._saved_later(imputed, ahead, then, depth)
             mean = change.reshape(-1, self.n_draws).mean(axis=1)
             first = slice(None, None, self.n_draws)
-            value = mean - self.layout_.prices[group[first]]
-            worth[row[first], group[first]] = np.where(value > 0, value, -np.inf)
-        return np.asarray(worth.argmax(axis=1), dtype=np.intp)
+            value = mean - self.layout_.prices[imputed.group[first]]
+            worth[imputed.row[first], imputed.group[first]] = np.where(value > 0, value, -np.inf)
+        return worth
 
-    def _impute(self, values: Floats, acquired: Bools) -> tuple[Ints, Ints, Floats, Bools] | None:
-        """Return states with one more group and imputed values: row (m,), group (m,), values (m, d), acquired (m, G).
+    def _saved_later(self, imputed: Imputed, ahead: Floats, codes: Ints, depth: int) -> Floats:
+        """Expected saving of further acquisitions in imputed states, (m,), given the posterior and the predictions there."""
+        return np.zeros(len(imputed.row))
 
-        The draws of one pair of row and group follow each other. None if no state lacks a group.
-        """
+    def _impute(self, values: Floats, acquired: Bools) -> Imputed | None:
+        """Return states with one more group and imputed values; None if no state lacks a group."""
         rows, groups, tables, sets = [], [], [], []
         for g, tree in self.trees_.items():
             lacking = np.flatnonzero(~acquired[:, g])
@@ -165,7 +191,7 @@ class ValueOfInformation(LearnedAgent):
             sets.append(known)
         if not rows:
             return None
-        return np.concatenate(rows), np.concatenate(groups), np.concatenate(tables), np.concatenate(sets)
+        return Imputed(np.concatenate(rows), np.concatenate(groups), np.concatenate(tables), np.concatenate(sets))
 
     def _posterior_of(self, values: Floats) -> Floats:
         out = np.zeros((len(values), len(self.costs_)))

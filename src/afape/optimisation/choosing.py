@@ -101,7 +101,8 @@ def optimize(
         Members by name, a list of members, or ``family(parameter)`` for each of the parameters (price multiplier, threshold,
         seed). A member is a policy, or a function ``train(data)`` that returns a policy.
     classifier : Classifier
-        Predicts the label where the policies stop.
+        Predicts the label where the policies stop. A member that predicts labels itself, such as a trained `JointDQN` or
+        `CwCF`, is judged with its own predictions.
     missingness : MCAR, MAR or MNAR
         Assumption about why values are missing.
     parameters : sequence, optional
@@ -143,15 +144,27 @@ def optimize(
     trained = any(_is_trainer(member) for member in members.values())
     folds = _folds(choice, n_splits, random_state) if trained else [(choice, choice)]
     found = [
-        compare(test, {name: _policy(m, train, name) for name, m in members.items()}, classifier, **settings)
+        _compared(test, {name: _policy(m, train, name) for name, m in members.items()}, classifier, settings)
         for train, test in folds
     ]
     estimator = found[0].best_estimator
     curve = _curve(found, [len(test) for _, test in folds], names, estimator)
     winner = str(curve.loc[curve["chosen"], "member"].iloc[0])
     policy = _policy(members[winner], choice, winner)
-    evaluated = compare(held, {winner: policy}, classifier, **settings)
+    evaluated = _compared(held, {winner: policy}, classifier, settings)
     return Optimisation(curve, winner, policy, evaluated[winner], estimator)
+
+
+def _compared(
+    data: Retrospective, policies: dict[str, Policy], classifier: Classifier, settings: Mapping[str, Any]
+) -> Comparison:
+    """Compare policies on the same rows; those that also classify are judged with their own predictions."""
+    judges: dict[str, Any] = {name: p for name, p in policies.items() if callable(getattr(p, "predict", None))}
+    shared = {name: p for name, p in policies.items() if name not in judges}
+    found = [compare(data, shared, classifier, **settings)] if shared else []
+    found += [compare(data, {name: policies[name]}, judge, **settings) for name, judge in judges.items()]
+    evaluations = {name: e for comparison in found for name, e in comparison.evaluations.items()}
+    return Comparison({name: evaluations[name] for name in policies}, found[0].confidence)
 
 
 def _members(family: Any, parameters: Any) -> tuple[dict[str, Any], dict[str, Any]]:
