@@ -93,7 +93,15 @@ def test_commands_are_documented():
 def test_the_reference_lists_all_public_names():
     listed = set(re.findall(r"^\.\. auto\w+:: afape\.(\S+)$", (DOCS / "api.md").read_text(), re.MULTILINE))
     short = {name.rpartition(".")[2] for name in listed}
-    rooms = (afape.action_values, afape.imputation, afape.missingness, afape.optimisation, afape.plots, afape.results)
+    rooms = (
+        afape.action_values,
+        afape.agents,
+        afape.imputation,
+        afape.missingness,
+        afape.optimisation,
+        afape.plots,
+        afape.results,
+    )
     assert set(afape.__all__) <= listed
     assert {name for room in (*rooms, afape.sensitivity_analysis, afape.support) for name in room.__all__} <= short
 

@@ -11,6 +11,7 @@ from .agents.policy import Policy, check_policy
 from .classifiers import Classifier
 from .comparison import compare
 from .data.retrospective import Retrospective, check_records
+from .estimators.catalogue import METHODS
 from .evaluation import true_averages
 from .missingness.assumptions import MAR, MCAR, MNAR
 from .results.budget_curve import TARGETS, BudgetCurve
@@ -77,7 +78,7 @@ def budget_curve(
     check_records(data)
     check_choice("kind", kind, _KINDS)
     if estimator is not None:
-        check_estimator(estimator)
+        check_choice("estimator", check_estimator(estimator), [n + gt for n in METHODS for gt in ("", "-gt")])
     made = _policies(policy, budgets, kind)
     if len(made) < len(check_list("budgets", budgets, "numbers")):
         raise ValueError(f"'budgets' must be different numbers, but are {shown(list(budgets))}. List each once.")

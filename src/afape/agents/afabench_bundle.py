@@ -11,7 +11,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import ArrayLike, NDArray
 
-from .._arguments import check_choice, check_list, shown
+from .._arguments import as_float, check_choice, check_list, is_number, shown
 from .._arrays import Bools, Floats, Ints
 from ..data.problem import Problem
 from ..data.retrospective import Retrospective
@@ -190,8 +190,11 @@ def _n_classes(dataset: Any, labels: Ints) -> int:
 
 
 def _mask(recorded: Any, shape: tuple[int, ...]) -> Bools:
-    found = _array(recorded)
-    if found.dtype.kind != "b" or found.size != np.prod(shape) or len(found) != shape[0]:
+    try:
+        found = _array(recorded)
+    except Exception:  # numpy calls the user's objects
+        found = np.array(None)
+    if found.dtype.kind != "b" or found.size != np.prod(shape) or found.shape[0] != shape[0]:
         raise ValueError(
             f"'recorded' must hold True or False for each feature of each row, {shape}, but is {found.dtype} of {found.shape}."
         )
@@ -269,7 +272,8 @@ def _known(initial: Any, features: Floats, labels: Ints, shape: tuple[int, ...],
 
 def _prices(prices: Any, dataset: Any, unmasker: Any, shape: tuple[int, ...], n: int) -> list[float]:
     if prices is not None:
-        found = np.asarray(check_list("prices", prices, "prices, one per selection"), dtype=float)
+        listed = check_list("prices", prices, "prices, one per selection")
+        found = np.array([as_float(price) if is_number(price) else np.nan for price in listed])
     else:
         each: Any = torch_of().ones(shape)
         if callable(getattr(dataset, "get_feature_acquisition_costs", None)):
@@ -278,9 +282,10 @@ def _prices(prices: Any, dataset: Any, unmasker: Any, shape: tuple[int, ...], n:
             each = unmasker.get_selection_costs(each)
         found = _array(each).astype(float).ravel()
         found = np.array([float(f"{price:.7g}") for price in found])  # single precision: 0.1, not 0.10000000149
+    given = found.tolist() if prices is None else prices
     if len(found) != n or not (found > 0).all() or not np.isfinite(found).all():
         raise ValueError(
-            f"'prices' must have one number above 0 per selection, {n}, but are {shown(found.tolist())}. What costs nothing "
+            f"'prices' must have one number above 0 per selection, {n}, but are {shown(given)}. What costs nothing "
             "is known from the start here: name it in 'initial'."
         )
     return [float(price) for price in found]

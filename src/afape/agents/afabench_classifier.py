@@ -71,10 +71,8 @@ def classifier_from_afabench(
     if output_kind is not None or isinstance(kind, str):
         check_choice("output_kind", kind, _KINDS)
     named = getattr(classifier, "classes_", None) if classes is None else classes
-    labels = None if named is None else check_list("classes", _plain(named), "labels")
+    labels = None if named is None else _labels(named)
     order = None if labels is None or data is None else _code_of_column(labels, data)
-    if labels is not None and len({repr(label) for label in labels}) < len(labels):
-        raise ValueError(f"'classes' must be different labels, but are {shown(labels)}.")
     listed = check_features(features)
     if listed is not None and any(isinstance(f, str) for f in listed) and data is None:
         raise ValueError("'data' must be given, because 'features' has names. Pass the records of the evaluation.")
@@ -183,8 +181,13 @@ class BenchClassifier:
         return f"classifier_from_afabench({name_of(self.classifier)})"
 
 
-def _plain(labels: Any) -> Any:
-    return labels.tolist() if isinstance(labels, np.ndarray) else labels
+def _labels(named: Any) -> list[Any]:
+    """Return the labels as a list of different numbers or texts."""
+    labels = check_list("classes", named.tolist() if isinstance(named, np.ndarray) else named, "labels")
+    odd = [label for label in labels if not isinstance(label, str | bool | int | float | np.generic)]
+    if odd or len(labels) < 2 or len({repr(label) for label in labels}) < len(labels):
+        raise ValueError(f"'classes' must be at least two different labels, texts or numbers, but are {shown(labels)}.")
+    return labels
 
 
 def _code_of_column(labels: list[Any], data: Retrospective) -> Ints:
@@ -203,7 +206,7 @@ def _columns(features: list[str | int], data: Retrospective | None) -> Ints:
     if data is not None:
         return columns_of(features, data.columns)
     for feature in features:
-        if isinstance(feature, bool) or not isinstance(feature, int | np.integer) or feature < 0:
+        if isinstance(feature, bool) or not isinstance(feature, int | np.integer) or not 0 <= feature < 2**31:
             raise ValueError(f"'features' must be column names or indices, but has {shown(feature)}.")
     if len(set(features)) < len(features):
         raise ValueError(f"'features' must name each column once, but is {shown(features)}.")
