@@ -86,6 +86,22 @@ def test_intervals_hold_for_all_budgets_at_once():
     assert (half < 2.394).all()  # narrower than Bonferroni's
 
 
+def test_under_a_graph_budgets_may_adjust_for_different_groups():
+    graph = afape.MNAR(graph="a -> R_b; b -> R_c")
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", afape.warnings.AfapeWarning)
+        curve = afape.budget_curve(
+            records(frame()),
+            afape.AcquireAll(),
+            Above(),
+            [0, 1, 2],
+            kind="steps",
+            missingness=graph,
+            estimator="ipw-semi",
+        )
+    assert_allclose(curve["acquisitions"]["estimate"], [0, 1, 2], atol=1e-12)
+
+
 def test_a_soft_budget_sweeps_a_family():
     data = records(frame())
     curve = afape.budget_curve(data, afape.RandomSubset, Above(), [0.0, 1.0], kind="soft", missingness=MCAR)

@@ -14,7 +14,8 @@ from .data.retrospective import Retrospective, check_records
 from .estimators.catalogue import METHODS
 from .evaluation import true_averages
 from .missingness.assumptions import MAR, MCAR, MNAR
-from .results.budget_curve import TARGETS, BudgetCurve
+from .results.budget_curve import BudgetCurve
+from .results.comparison import own_name
 from .results.parts import Parts
 
 __all__ = ["budget_curve"]
@@ -88,15 +89,16 @@ def budget_curve(
         estimator = "drl-semi"
     if "estimators" in options:
         raise TypeError("'estimators' must be left out: a curve has one estimator, the argument 'estimator'.")
-    if estimator is not None:
+    if not isinstance(missingness, MNAR):  # with a graph, the name of the estimator depends on the budget
         options["estimators"] = [estimator]
     policies = {f"{budget:.12g}": limited for budget, limited in made.items()}
     found = compare(data, policies, classifier, missingness=missingness, **options)
     name = found.best_estimator if estimator is None else estimator
-    costs = [found.estimates(name, target).values() for target in TARGETS]
-    lines = [dict(zip(TARGETS, line, strict=True)) for line in zip(*costs, strict=True)]
-    parts = [e.parts(name) for e in found.evaluations.values()]
-    return BudgetCurve(tuple(made), lines, parts, name, kind, found.confidence)
+    # A lookup raises the reason if a budget has no estimate. Under a graph, budgets may differ in what they adjust for.
+    names = [own_name(e, name) for e in found.evaluations.values()]
+    costs = [e[own] for e, own in zip(found.evaluations.values(), names, strict=True)]
+    parts = [e.parts(own) for e, own in zip(found.evaluations.values(), names, strict=True)]
+    return BudgetCurve(tuple(made), costs, parts, name, kind, found.confidence)
 
 
 def _true_curve(

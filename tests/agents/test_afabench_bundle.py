@@ -55,6 +55,18 @@ def test_costs_and_errors_are_those_of_the_loop(kind, seed, hard_budget):
     assert [sorted(done) for done in found["prev_selections_performed"]] == theirs["before"].tolist()
 
 
+def test_static_methods_get_batches_of_one_size():
+    method, dataset = Static(), Dataset(30)
+    bundle = from_afabench_bundle(method, dataset)
+    policy = bundle.policy.bind(bundle.problem)
+    acquired = np.zeros((30, N_FEATURES), dtype=bool)
+    acquired[10:, 3] = acquired[20:, 0] = True
+    values = np.where(acquired, bundle.data.values, np.nan)
+    assert_array_equal(policy.probabilities(values, acquired).argmax(axis=1), np.repeat([3, 0, 4], 10))
+    one_by_one = [bundle.classifier.predict(values[i : i + 1], acquired[i : i + 1])[0] for i in range(30)]
+    assert_array_equal(bundle.classifier.predict(values, acquired), one_by_one)
+
+
 @pytest.mark.parametrize("seed", range(3))
 def test_features_known_from_the_start_are_free_or_paid_again(seed):
     dataset, method = Dataset(seed=seed), Greedy(seed)

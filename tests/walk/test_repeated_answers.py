@@ -208,10 +208,11 @@ def test_the_mean_of_draws_of_an_afabench_method_may_change():
             free = feature_mask[:, 2:].any(dim=1, keepdim=True)
             return torch.where(free, 0, 3 * torch.randint(0, 2, (len(feature_mask), 1)))
 
-    policy = afape.agents.from_afabench(Method(), n_draws=8)
+    data = records(gaps=False)
+    policy = afape.agents.from_afabench(Method(), data.problem.group_names, features=data.columns, n_draws=8)
     with warnings.catch_warnings():
         warnings.simplefilter("error", ChangingAnswersWarning)
-        afape.true_cost(records(gaps=False), policy, ByB())
+        afape.true_cost(data, policy, ByB())
 
 
 @pytest.mark.parametrize("argument", ["propensity", "values"])

@@ -24,6 +24,7 @@ _AGENTS: dict[str, Callable[[Any, int], Any]] = {  # functions of the module `ag
     "naive-bayes": lambda agents, seed: agents.CostSensitiveNaiveBayes(random_state=seed),
     "clusters": lambda agents, seed: agents.ClusterAgent(random_state=seed),
     "greedy": lambda agents, seed: agents.ValueOfInformation(random_state=seed),
+    "look-ahead": lambda agents, seed: agents.LookAhead(random_state=seed),
     "fitted-q": lambda agents, seed: agents.FittedQ(random_state=seed),
     "dqn": lambda agents, seed: agents.DQN(random_state=seed),
     "cwcf": lambda agents, seed: agents.CwCF(random_state=seed),

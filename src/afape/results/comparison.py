@@ -27,7 +27,7 @@ from .parts import Parts
 from .price_plane import PricePlane, price_plane_of
 from .ranking import ranked_policies
 
-__all__ = ["Comparison"]
+__all__ = ["Comparison", "own_name"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -64,10 +64,7 @@ class Comparison(HandsOutCopies):
         check_choice("target", target, next(iter(self.evaluations.values())).targets)
         check_estimator(estimator)
         found = {
-            name: e[own][target]
-            for name, e in self.evaluations.items()
-            for own in [_own_name(e, estimator)]
-            if own in e
+            name: e[own][target] for name, e in self.evaluations.items() for own in [own_name(e, estimator)] if own in e
         }
         if not found:
             return {name: e[estimator][target] for name, e in self.evaluations.items()}  # raises the reason
@@ -88,7 +85,7 @@ class Comparison(HandsOutCopies):
     def best_estimator(self) -> str:
         """Default estimator of `differences` and `ranking`: the preferred one with an answer for all policies."""
         here = self._preferred
-        answered = [n for n in here if all(_own_name(e, n) in e for e in self.evaluations.values())]
+        answered = [n for n in here if all(own_name(e, n) in e for e in self.evaluations.values())]
         if not here:
             first = next(iter(self.evaluations.values()))
             sound = [method.name for method in ranked()]
@@ -104,7 +101,7 @@ class Comparison(HandsOutCopies):
             best = self.best_estimator
         except ValueError:  # only biased estimators
             best = ""
-        return doubts_of(self.evaluations, {name: _own_name(e, best) for name, e in self.evaluations.items()})
+        return doubts_of(self.evaluations, {name: own_name(e, best) for name, e in self.evaluations.items()})
 
     def _named(self, estimator: Any) -> str:
         """Return the estimator that the user names, or the default."""
@@ -135,7 +132,7 @@ class Comparison(HandsOutCopies):
 
     def _answer(self, policy: str, estimator: str) -> Answer:
         evaluation = self.evaluations[policy]
-        return evaluation.answers[_own_name(evaluation, estimator)]
+        return evaluation.answers[own_name(evaluation, estimator)]
 
     def too_few(self, estimator: str | None = None) -> str:
         """Return why the rows are too few to rank the policies; "" if two policies can be ranked, or if there is only one."""
@@ -181,7 +178,7 @@ class Comparison(HandsOutCopies):
         reasons = {}
         for policy, evaluation in self.evaluations.items():
             try:
-                parts = evaluation.parts(_own_name(evaluation, name))
+                parts = evaluation.parts(own_name(evaluation, name))
             except NotEstimableError as error:
                 reasons[policy] = str(error)
                 continue
@@ -197,9 +194,9 @@ class Comparison(HandsOutCopies):
         """Compute metrics of every policy, see `Evaluation.metrics`. Default estimator: `best_estimator`."""
         name = self._named(estimator)
         tables = [
-            e.metrics(_own_name(e, name)).assign(policy=policy)
+            e.metrics(own_name(e, name)).assign(policy=policy)
             for policy, e in self.evaluations.items()
-            if _own_name(e, name) in e
+            if own_name(e, name) in e
         ]
         if not tables:
             self.estimates(name)  # raises the reason
@@ -341,7 +338,7 @@ class Comparison(HandsOutCopies):
             if all(
                 own in e and np.isfinite(e[own]["total"].std_error)
                 for e in self.evaluations.values()
-                for own in [_own_name(e, name)]
+                for own in [own_name(e, name)]
             )
         ]
         if not usable:
@@ -361,7 +358,7 @@ def _twin(estimator: str) -> str:
     return (name.removesuffix("-miss") if name.endswith("-miss") else f"{name}-miss") + known
 
 
-def _own_name(evaluation: Evaluation, estimator: str) -> str:
+def own_name(evaluation: Evaluation, estimator: str) -> str:
     """Return the name of the estimator for this policy: with or without ``-miss``."""
     twin = _twin(estimator)
     return twin if estimator not in evaluation.answers and twin in evaluation.answers else estimator
