@@ -27,7 +27,7 @@ from sklearn.svm import SVC
 from sklearn.tree import DecisionTreeClassifier
 
 import afape
-from afape.agents.budgets import StepBudget
+from afape.agents.budgets import CostBudget, StepBudget
 from afape.agents.clusters import ClusterAgent
 from afape.agents.value_of_information import ValueOfInformation
 from afape.classifiers.training import KINDS, untrained
@@ -119,6 +119,7 @@ def test_whole_number_labels_stay_whole_numbers(tmp_path):
         afape.AcquireAll(),
         afape.AcquireNone(),
         StepBudget(afape.FixedOrder(["c", "b"]), 1),
+        CostBudget(afape.FixedOrder(["c", "b"]), 1.5),
     ],
     ids=repr,
 )
