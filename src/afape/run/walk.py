@@ -11,7 +11,6 @@ from .._arrays import Bools, Floats, tally, unique_sets
 from .._progress import Progress
 from ..action_values.models import LearnedValues
 from ..agents.policy import Policy
-from ..data.problem import Problem
 from ..data.retrospective import Retrospective
 from ..missingness.assumptions import MNAR
 from ..walk.ground import Ground
@@ -102,7 +101,7 @@ def walk_policies(
     Budgets of one policy share one walk. ``report`` is called with every table.
     """
     data, store = plan.data, TableStore()
-    n = len(data)
+    n, free = len(data), data.problem.free
     few = n if isinstance(plan.missingness, MNAR) else min(_PROBE_ROWS, n)
     probed = np.isin(np.arange(n), np.linspace(0, n - 1, few).astype(np.intp))
     # If action values may use the label, they also use whether a stop would be right. So every state needs a prediction.
@@ -118,34 +117,31 @@ def walk_policies(
     walks = SharedWalks(list(policies.values()), ground, tables, store, predicts)
     out = {}
     for name, policy in policies.items():
-        sets = _Sets(data.problem, probed, report)
-        kept = store.keep(walks.tables(policy), sets.add)
-        most, n_wanted = _most_wanted(np.concatenate(sets.wanted), np.concatenate(sets.amount))
-        out[name] = Walked(kept, most, unique_sets(np.concatenate(sets.asked))[0], n_wanted)
+        wanted: list[Bools] = [np.zeros((1, data.problem.n_groups), dtype=bool)]
+        amount: list[Floats] = [np.full(1, np.inf)]
+        asked: list[Bools] = []
+
+        def seen(
+            table: WalkTable,
+            wanted: list[Bools] = wanted,
+            amount: list[Floats] = amount,
+            asked: list[Bools] = asked,
+        ) -> None:
+            sets, index = table.edge_sets(free)
+            reach = table.reach[table.edge_state]
+            kept = np.unique(index[reach > 0])
+            wanted.append(sets[kept])
+            amount.append(tally(index, reach * table.edge_probability, len(sets))[kept])
+            mine = probed[table.row]
+            asked.append(table.sets[np.unique(table.set_index[mine])])
+            asked.append(sets[np.unique(index[mine[table.edge_state]])])
+            if report is not None:
+                report(table)
+
+        kept = store.keep(walks.tables(policy), seen)
+        most, n_wanted = _most_wanted(np.concatenate(wanted), np.concatenate(amount))
+        out[name] = Walked(kept, most, unique_sets(np.concatenate(asked))[0], n_wanted)
     return out
-
-
-class _Sets:
-    """Collects the sets that a policy reaches or wants, table by table."""
-
-    def __init__(self, problem: Problem, probed: Bools, report: Callable[[WalkTable], None] | None) -> None:
-        self.free, self.probed, self.report = problem.free, probed, report
-        self.wanted: list[Bools] = [np.zeros((1, problem.n_groups), dtype=bool)]
-        self.amount: list[Floats] = [np.full(1, np.inf)]
-        self.asked: list[Bools] = []
-
-    def add(self, table: WalkTable) -> None:
-        """Add the sets of this table."""
-        sets, index = table.edge_sets(self.free)
-        reach = table.reach[table.edge_state]
-        kept = np.unique(index[reach > 0])
-        self.wanted.append(sets[kept])
-        self.amount.append(tally(index, reach * table.edge_probability, len(sets))[kept])
-        mine = self.probed[table.row]
-        self.asked.append(table.sets[np.unique(table.set_index[mine])])
-        self.asked.append(sets[np.unique(index[mine[table.edge_state]])])
-        if self.report is not None:
-            self.report(table)
 
 
 def _most_wanted(sets: Bools, amount: Floats) -> tuple[Bools, int]:
