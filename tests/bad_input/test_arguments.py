@@ -129,7 +129,8 @@ def test_what_is_valid_is_taken(setting, tmp_path):
     assert all(function.bind(problem) is not None for _ in range(2))  # the columns are not used up
     policy = agents.Guideline("b", columns=(c for c in setting.data.columns))
     assert policy.bind(problem).probabilities(setting.data.values, setting.data.recorded).shape == (40, 4)
-    assert agents.from_afabench(_Method(), selections=(g for g in ("b", 2))).bind(problem).selections == ["b", 2]
+    bound = agents.from_afabench(_Method(), (g for g in ("b", 2)), features=problem.feature_columns).bind(problem)
+    assert bound.settings.selections == ["b", 2]
     afape.save(afape.AcquireAll(), str(tmp_path / "a.afape"), problem, unsafe=np.False_)
     assert isinstance(afape.load(str(tmp_path / "a.afape"), trusted=iter(())), afape.AcquireAll)
     assert len(setting.found.calibration(bins=pd.Series([0.0, 0.5, 1.0])).table) == 2

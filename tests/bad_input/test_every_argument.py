@@ -41,6 +41,14 @@ class Tensors:
         return np.zeros((6, 2)), np.array([0, 1] * 3)
 
 
+class Stopping:
+    def act(self, masked_features, **tensors):
+        return np.zeros((len(masked_features), 1), dtype=int)
+
+    def predict(self, masked_features, **tensors):
+        return np.tile([0.3, 0.7], (len(masked_features), 1))
+
+
 class Network:
     policy, observation_space, q_net = object(), object(), object()
     action_space = type("Space", (), {"n": 4})
@@ -68,6 +76,7 @@ class Good:
             "Evaluation": found, "Comparison": compared, "Sensitivity": weak, "Description": description,
             "Frontier": compared.frontier(), "PricePlane": compared.price_plane({"b": (0, 5)}, points=3),
             "BudgetCurve": afape.budget_curve(self.data, CountingPolicy(), Sure(), [1], missingness=MCAR(), estimator="cc"),
+            "BenchBundle": agents.from_afabench_bundle(Stopping(), Tensors()),
             "MissingnessCheck": afape.check_missingness(self.data, MCAR()),
             "Parts": found.parts(), "Support": found.support, "Estimate": found["cc"]["total"],
             "Bounds": afape.Bounds.between(found["cc"]["total"], found["ipw-semi"]["total"], 0.1),
