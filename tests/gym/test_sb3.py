@@ -101,6 +101,23 @@ def test_maskable_ppo_gives_the_probabilities_of_the_library(world, models):
     assert_array_equal(best.max(axis=1), 1.0)
 
 
+@pytest.mark.parametrize("name", ["PPO", "A2C"])
+def test_models_without_masks_give_the_probabilities_of_the_library(world, models, name):
+    _, _, complete = world
+    values, acquired = states(complete, np.random.default_rng(6), n=50)
+    seen = np.column_stack([np.nan_to_num(values), acquired]).astype(np.float32)
+    with torch.no_grad():
+        dist = models[name].policy.get_distribution(torch.as_tensor(seen))
+        theirs = np.exp(torch.stack([dist.log_prob(torch.full((50,), a)) for a in range(4)], dim=1).numpy())
+    p = from_sb3(models[name]).probabilities(values, acquired)
+    assert_allclose(p[:, :3], np.where(acquired, 0.0, theirs[:, :3]), atol=1e-6)
+    assert_allclose(p[:, 3], theirs[:, 3] + (theirs[:, :3] * acquired).sum(axis=1), atol=1e-6)
+    best = from_sb3(models[name], deterministic=True).probabilities(values, acquired).argmax(axis=1)
+    action, _ = models[name].predict(seen, deterministic=True)
+    ended = np.column_stack([acquired, np.zeros(50, dtype=bool)])[np.arange(50), action]
+    assert_array_equal(best, np.where(ended, 3, action))
+
+
 def test_observations_are_normalised_as_in_training(world):
     classifier, gaps, complete = world
     env = VecNormalize(DummyVecEnv([lambda: AcquisitionEnv(gaps, classifier)]), norm_reward=False)

@@ -9,12 +9,12 @@ import numpy as np
 import pandas as pd
 
 from .._arguments import check_between, check_seed, check_target
-from .._arrays import Bools, Floats, Ints
+from .._arrays import Bools, Floats
 from ..data.retrospective import Retrospective
 from .afabench import BenchPolicy
 from .afabench_classifier import BenchClassifier
 from .budgets import within
-from .policy import ask_policy
+from .policy import ask_policy, drawn_actions
 
 __all__ = ["episodes"]
 
@@ -51,7 +51,7 @@ def episodes(
     lines = []
     while len(rows):
         seen = np.where(acquired[rows][:, data.column_group], data.values[rows], np.nan)
-        action = _drawn(ask_policy(bound, seen, acquired[rows], rows), rng)
+        action = drawn_actions(ask_policy(bound, seen, acquired[rows], rows), rng)
         forced = np.zeros(len(rows), dtype=bool)
         if hard_budget is not None:
             forced = ~within(paid[rows] + prices[action], hard_budget)
@@ -82,12 +82,6 @@ def episodes(
     if target is not None:
         found.to_csv(target, index=False, na_rep="null")
     return found
-
-
-def _drawn(p: Floats, rng: np.random.Generator) -> Ints:
-    """Draw one action per state from its probabilities (n, G + 1)."""
-    drawn = (rng.random((len(p), 1)) >= np.cumsum(p, axis=1)[:, :-1]).sum(axis=1)
-    return np.asarray(drawn, dtype=np.intp)
 
 
 def _predicted(classifier: BenchClassifier | None, values: Floats, acquired: Bools) -> Any:

@@ -20,6 +20,7 @@ __all__ = [
     "bind",
     "bind_to_records",
     "check_policy",
+    "drawn_actions",
     "epsilon_greedy",
     "ignores_values",
     "not_bound",
@@ -175,6 +176,12 @@ def one_hot_actions(action: Ints, n_groups: int) -> Floats:
     out = np.zeros((len(action), n_groups + 1))
     out[np.arange(len(action)), action] = 1.0
     return out
+
+
+def drawn_actions(p: Floats, rng: np.random.Generator) -> Ints:
+    """Draw one action per state from its probabilities (n, G + 1)."""
+    drawn = (rng.random((len(p), 1)) >= np.cumsum(p, axis=1)[:, :-1]).sum(axis=1)
+    return np.asarray(drawn, dtype=np.intp)
 
 
 def epsilon_greedy(action_values: Floats, left: Bools, epsilon: float) -> Floats:

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from .._arguments import LARGEST_SEED, check_count, check_instance, check_seed
 from .._arrays import Bools, Floats
-from ..agents.policy import ask_policy, bind_to_records
+from ..agents.policy import ask_policy, bind_to_records, drawn_actions
 from ..walk.ground import block
 from .environment import Observation, action_space, observation_space
 from .episodes import Episodes, checked_actions, checked_options
@@ -124,8 +124,7 @@ def rollout(env: AcquisitionVectorEnv, policy: Any, n_episodes: int, random_stat
         while running.any():
             episodes = env.episodes
             p = block(ask_policy(bound, episodes.values, episodes.acquired, episodes.row), episodes.masks()[:, :-1])
-            drawn = (rng.random((env.num_envs, 1)) >= np.cumsum(p, axis=1)[:, :-1]).sum(axis=1)
-            _, reward, ended, _, _ = env.step(drawn)
+            _, reward, ended, _, _ = env.step(drawn_actions(p, rng))
             total += np.where(running, reward, 0.0)
             running &= ~ended
         rounds.append(total)
