@@ -88,7 +88,7 @@ def bootstrap(n_rows, n_replicates=40):
     for _ in walk(Ground.recorded(data, bound, classifier)):
         pass
     walked = time.perf_counter() - began
-    fold = assign_folds(len(data), 5, None, np.random.default_rng(0))
+    fold = assign_folds(data, 5, np.random.default_rng(0))
     given = problem.missingness.conditioning(data, np.ones(3, dtype=bool))
     fits = []
     for _ in range(5):

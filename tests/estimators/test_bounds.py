@@ -140,8 +140,8 @@ class AnyDonors:
     def halves(self, data, table):
         return np.arange(len(data)) % 2
 
-    def positions(self, n_rows, number):
-        return np.zeros(n_rows), np.zeros(n_rows)
+    def positions(self, data, number):
+        return np.zeros(len(data)), np.zeros(len(data))
 
     def pool(self, data, rows, table, half):
         return None

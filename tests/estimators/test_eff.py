@@ -305,8 +305,9 @@ def mixed(influence, start, cluster=None, values=None, yardsticks=None):
     """Mixture of several parts, (C, n, P), all of one kind; by each of them unless said otherwise."""
     n_parts = influence.shape[2]
     values = np.ones((len(influence), n_parts)) if values is None else values
+    unit = np.arange(influence.shape[1]) if cluster is None else cluster
     kind = Alike("all", np.arange(n_parts), np.eye(n_parts) if yardsticks is None else yardsticks)
-    return Mixed(list(zip(values, influence, strict=True)), [None] * len(values), [kind], start, cluster, None)
+    return Mixed(list(zip(values, influence, strict=True)), [None] * len(values), [kind], start, unit, None)
 
 
 def test_where_there_is_no_choice_influence_values_stay_as_they_are():
@@ -372,6 +373,7 @@ def test_shares_of_other_rows_do_not_go_with_the_values():
     assert np.std(other) < 1.1 * np.std(own)
 
 
+@pytest.mark.filterwarnings("ignore::afape.warnings.NormalizerWarning")  # 300 rows, few of them complete
 def test_a_cost_of_right_predictions_is_added_to_every_row(parts):
     """Shares of labels are known: with 100 more for everybody, costs are 100 more, and no less certain."""
     classifier, data, _ = parts

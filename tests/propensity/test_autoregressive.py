@@ -45,7 +45,7 @@ def test_autoregressive_agrees_with_the_chain(required):
 
 def test_probabilities_of_sets_add_up():
     data = additive(300, 1)
-    fold = assign_folds(len(data), 3, None, np.random.default_rng(0))
+    fold = assign_folds(data, 3, np.random.default_rng(0))
     joint = AutoregressivePropensity(data, given(data, 0), fold, LINEAR)
     rows, index = np.arange(len(data)), np.zeros(len(data), dtype=np.intp)
 

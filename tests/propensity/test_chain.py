@@ -71,14 +71,14 @@ def test_one_class_only_is_certain():
     frame = pd.DataFrame({"x": rng.normal(size=200), "a": a, "b": 2 * a, "c": np.nan, "y": rng.integers(0, 2, 200)})
     problem = afape.Problem({n: [n] for n in "xabc"}, {"a": 1.0, "b": 1.0, "c": 1.0}, "y", 1.0)
     data = afape.Retrospective(frame, problem)
-    chain = ChainPropensity(data, given(data, 0), assign_folds(200, 4, None, rng), LINEAR)
+    chain = ChainPropensity(data, given(data, 0), assign_folds(data, 4, rng), LINEAR)
     assert_allclose(ask(chain, data, [0, 1, 1, 0]), ask(chain, data, [0, 1, 0, 0]), rtol=0)
     assert (ask(chain, data, [0, 0, 0, 1]) == 0).all()
     assert (ask(chain, data, [0, 1, 0, 1]) == 0).all()
 
 
 def test_rows_are_predicted_by_models_that_have_not_seen_them(binary):
-    fold = assign_folds(len(binary), 5, None, np.random.default_rng(0))
+    fold = assign_folds(binary, 5, np.random.default_rng(0))
     forest = RandomForestClassifier(n_estimators=5, random_state=0)
     chain = ChainPropensity(binary, given(binary, 0), fold, LearnedPropensity(forest))
     p = ask(chain, binary, [False, True, False, False])

@@ -34,7 +34,7 @@ def records(n, seed, n_groups=3, shared=0.0, cluster=None):
 
 
 def learned(data, n_folds, kind=AutoregressivePropensity):
-    return kind(data, given(data, 0), assign_folds(len(data), n_folds, data.cluster, np.random.default_rng(0)), LINEAR)
+    return kind(data, given(data, 0), assign_folds(data, n_folds, np.random.default_rng(0)), LINEAR)
 
 
 def shifts(joint, rows):

@@ -34,7 +34,7 @@ def uncorrected(monkeypatch):
 
 
 def folds(data, n_folds):
-    return assign_folds(len(data), n_folds, None, np.random.default_rng(0))
+    return assign_folds(data, n_folds, np.random.default_rng(0))
 
 
 def learned(data, n_folds, unsupported=None):

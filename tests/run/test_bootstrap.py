@@ -125,7 +125,7 @@ def test_replicates_that_lose_a_set_are_counted():
 
 def test_whole_clusters_are_drawn():
     cluster = np.repeat(np.arange(5), 4)
-    weight = row_weights(20, cluster, np.random.SeedSequence(0)).reshape(5, 4)
+    weight = row_weights(cluster, np.random.SeedSequence(0)).reshape(5, 4)
     assert (weight == weight[:, :1]).all()
     assert weight[:, 0].sum() == 5
 

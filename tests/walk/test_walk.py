@@ -102,7 +102,7 @@ def test_simulation_may_do_more_than_the_policy():
         ground = Ground.recorded(data, policy, world.classifier)
         for table in walk(ground, None, options):
             assert (ground.available[table.row] | ~table.acquired).all()
-        exact, sampled = totals(ground, WalkOptions())[0], totals(ground, options)[0]
+        exact, sampled = totals(ground, WalkOptions())[0], totals(ground, options, seed=3)[0]
         assert_allclose(sampled.mean(axis=0), exact.mean(axis=0), rtol=0.1)
 
 

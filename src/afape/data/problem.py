@@ -116,6 +116,11 @@ class Problem:
             object.__setattr__(self, "classes", _checked_classes(self.classes, np.asarray(self.misclassification_cost)))
             self.cost_matrix(len(self.classes), self.classes)
 
+    @property
+    def groups_by_name(self) -> Ints:
+        """The groups in the order of their names, (G,), whatever their order in ``groups``."""
+        return np.array(sorted(range(self.n_groups), key=self.group_names.__getitem__), dtype=np.intp)
+
     def group_index(self, names: Sequence[str], argument: str) -> Ints:
         """Return the positions of the named groups; an error message names ``argument``."""
         return positions_of(names, self.group_names, argument)

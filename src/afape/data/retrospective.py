@@ -6,6 +6,7 @@ import hashlib
 import uuid
 from collections.abc import Sequence
 from copy import copy
+from functools import cached_property
 from typing import Any
 
 import narwhals.stable.v1 as nw
@@ -19,6 +20,7 @@ from ..warnings import CodeValuesWarning, PartialGroupWarning, warn
 from .codes import missing_codes
 from .encoding import declared_levels, encode_column, encode_labels, plain_values
 from .problem import Problem, check_column, column_name
+from .row_order import row_order
 
 __all__ = ["Retrospective", "check_records"]
 
@@ -183,10 +185,47 @@ class Retrospective:
         """True for groups that every row records, shape (G,)."""
         return np.asarray(self.recorded.all(axis=0))
 
+    @cached_property
+    def _order(self) -> tuple[Ints, Ints]:
+        return row_order((self.values[:, j] for j in self.columns_by_name), self.labels, self.cluster)
+
+    @property
+    def place(self) -> Ints:
+        """Place of each row in the canonical order of the rows, (n,): by content, whatever the order in the table and the units.
+
+        Random draws belong to places, so that they do not depend on the order of the rows.
+        """
+        return self._order[0]
+
+    @property
+    def unit(self) -> Ints:
+        """Place of each row's cluster among the clusters, by content, (n,); `place` without clusters."""
+        return self._order[1]
+
+    @property
+    def columns_by_name(self) -> Ints:
+        """The columns in the order of their names, (d,), whatever the order of the groups."""
+        return np.array(sorted(range(len(self.columns)), key=self.columns.__getitem__), dtype=np.intp)
+
+    def in_canonical_order(self) -> Retrospective:
+        """Return the records with rows in the order of `place`, and columns by name; groups keep their numbers."""
+        columns, rows = self.columns_by_name, np.argsort(self.place)
+        new = self.take(rows)
+        new.values, new.columns = new.values[:, columns], tuple(self.columns[j] for j in columns)
+        new.column_group, new.source_column = self.column_group[columns], self.source_column[columns]
+        new.cluster = None if self.cluster is None else self.unit[rows]
+        new._freeze()
+        return new
+
+    def _copy(self) -> Retrospective:
+        new = copy(self)
+        new.__dict__.pop("_order", None)  # the order of other rows
+        return new
+
     def take(self, rows: NDArray[Any]) -> Retrospective:
         """Return the rows at these positions, or where a mask is True, with the same encoding."""
         rows = _checked_rows(rows, len(self))
-        new = copy(self)
+        new = self._copy()
         new.values, new.recorded, new.labels = self.values[rows], self.recorded[rows], self.labels[rows]
         new.positions = self.positions[rows]
         new.cluster = None if self.cluster is None else self.cluster[rows]
@@ -200,7 +239,7 @@ class Retrospective:
             raise ValueError(
                 f"'keep' must be booleans of shape {self.recorded.shape}, rows by groups, but is {shown(keep)}."
             )
-        new = copy(self)
+        new = self._copy()
         new.recorded = self.recorded & np.asarray(keep)
         new.values = np.where(new.recorded[:, self.column_group], self.values, np.nan)
         new._freeze()

@@ -35,7 +35,8 @@ class ChainedImputer:
     other groups, by a model whose parameters are drawn too, so that imputations are proper. The columns
     of a group are missing together and are drawn together. A row that records a group only in part counts as
     lacking it, as everywhere in afape: which of its columns a row lacks may depend on their values in ways that the
-    assumption on groups does not cover. `Retrospective` warns of such rows.
+    assumption on groups does not cover. `Retrospective` warns of such rows. Draws do not depend on the order of rows and
+    groups.
 
     Parameters
     ----------
@@ -73,12 +74,14 @@ class ChainedImputer:
         if len(lacking):
             name = data.problem.group_names[lacking[0]]
             raise ValueError(f"'data' must record every group somewhere, but {name!r} is recorded in no row.")
-        limited = limit_extreme_values(data.values)[0]  # one mistyped value must not decide a model
-        groups = incomplete_groups(data, limited)
+        ordered = data.in_canonical_order()
+        where = np.ix_(data.place, np.argsort(data.columns_by_name))  # rows and columns of the records in ``ordered``
+        limited = limit_extreme_values(ordered.values)[0]  # one mistyped value must not decide a model
+        groups = incomplete_groups(ordered, limited)
         for seed in np.random.SeedSequence(random_state).spawn(n_imputations):
             rng = np.random.default_rng(seed)
-            table = chained(limited.copy(), data.labels, groups, self._model(), self.n_sweeps, rng)
-            yield table if limited is data.values else np.where(np.isnan(data.values), table, data.values)
+            table = chained(limited.copy(), ordered.labels, groups, self._model(), self.n_sweeps, rng)[where]
+            yield table if limited is ordered.values else np.where(np.isnan(data.values), table, data.values)
 
     def _model(self) -> GroupModel:
         return TreeModel(self.min_leaf) if self.model == "trees" else LinearModel(self.model == "matching")

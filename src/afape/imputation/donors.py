@@ -7,12 +7,12 @@ from functools import cached_property
 
 import numpy as np
 
-from .._arrays import Bools, Floats, Ints, Singles, in_own_units, own_units, units_of
+from .._arrays import Bools, Floats, Ints, Singles, in_own_units, own_units
 from .._models import one_thread
 from ..data.extreme_values import limit_extreme_values
 from ..data.retrospective import Retrospective
 from .chained import chained
-from .incomplete_groups import incomplete_groups
+from .incomplete_groups import SCALED_DIGITS, incomplete_groups
 from .regressions import ROWS_PER_COEFFICIENT, least_squares
 from .trees import TreeModel, grown_tree, tree_design
 
@@ -21,16 +21,19 @@ __all__ = ["DonorPool", "DonorTree", "Donors"]
 _MAX_KEPT = 2**22  # donors in the trees that are kept for further policies
 _SWEEPS = 3
 _CHAIN_LEAF = 20  # least number of rows in a leaf from which gaps of donors are filled
+_CONSTANT = 1e-12  # a spread below this, in units of the largest value, is rounding
 
 
 @dataclass(frozen=True, eq=False)
 class DonorPool:
-    """Completed rows, from which other rows take values.
+    """Completed rows, from which other rows take values; rows and columns are in canonical order.
 
     Parameters
     ----------
     values : ndarray of shape (m, d)
         The rows, completed.
+    columns : ndarray of int, shape (d,)
+        Column of the records of each column here.
     labels : ndarray of int, shape (m,)
         Their labels.
     n_classes : int
@@ -40,6 +43,7 @@ class DonorPool:
     """
 
     values: Floats
+    columns: Ints
     labels: Ints
     n_classes: int
     weight: Floats
@@ -50,21 +54,21 @@ class DonorPool:
 
         Groups that none of the rows has recorded become 0: any conditional mean keeps the estimates unbiased.
         """
-        chosen = data.take(rows)
-        never = np.asarray(~chosen.recorded.any(axis=0))
-        values = np.where(never[data.column_group], 0.0, limit_extreme_values(chosen.values)[0])
-        weight = 1 / np.sqrt(np.bincount(data.source_column)[data.source_column])  # a category counts as one column
+        chosen = data.take(rows).in_canonical_order()
+        never, source = np.asarray(~chosen.recorded.any(axis=0)), chosen.source_column
+        values = np.where(never[chosen.column_group], 0.0, limit_extreme_values(chosen.values)[0])
+        weight = 1 / np.sqrt(np.bincount(source)[source])  # a category counts as one column
         if np.isnan(values).any():
             model = TreeModel(_CHAIN_LEAF, proper=False)
             values = chained(values, chosen.labels, incomplete_groups(chosen, values), model, _SWEEPS, rng)
-        return DonorPool(values, chosen.labels, len(data.classes), weight)
+        return DonorPool(values, data.columns_by_name, chosen.labels, len(data.classes), weight)
 
     @cached_property
     def score(self) -> Floats:
         """Linear score (m, d), column by column, that separates the labels best; its sums order donors."""
         z = in_own_units(self.values)
         z = z - z.mean(axis=0)
-        z /= np.where(z.std(axis=0) > 0, z.std(axis=0), 1.0)
+        z /= np.where(z.std(axis=0) > _CONSTANT, z.std(axis=0), 1.0)
         labels = np.eye(self.n_classes)[self.labels]
         slopes = np.linalg.solve(z.T @ z + np.eye(z.shape[1]), z.T @ (labels - labels.mean(axis=0)))
         return np.asarray(z * (slopes @ np.linalg.svd(slopes, full_matrices=False)[2][0]))
@@ -89,8 +93,8 @@ class Donors:
 
     def halves(self, data: Retrospective, table: int) -> Ints:
         """Half of each row in a table, 0 or 1, (n,); rows of one cluster share a half."""
-        units = units_of(len(data), data.cluster)
-        return (np.random.default_rng([self.seed, 0, table]).permutation(int(units.max()) + 1) % 2)[units]
+        n_units = int(data.unit.max()) + 1
+        return (np.random.default_rng([self.seed, 0, table]).permutation(n_units) % 2)[data.unit]
 
     def pool(self, data: Retrospective, rows: Bools, table: int, half: int) -> DonorPool:
         """The donors of a half of the rows: these rows (n,), completed."""
@@ -104,7 +108,8 @@ class Donors:
     def tree(self, pool: DonorPool, table: int, half: int, shown: Bools, number: list[int], min_leaf: int) -> DonorTree:
         """A tree of a pool, which is the same for every policy.
 
-        ``shown`` (d,) are the columns to find donors by, ``number`` the shown groups beside those that are always known.
+        ``shown`` (d,) are the columns to find donors by, ``number`` the shown groups beside those that are always known, in
+        the order of their names.
         """
         key = shown.tobytes(), table, half
         found = self._trees.get(key)
@@ -115,10 +120,10 @@ class Donors:
                 self._trees[key] = found
         return found
 
-    def positions(self, n_rows: int, number: list[int]) -> tuple[Floats, Floats]:
+    def positions(self, data: Retrospective, number: list[int]) -> tuple[Floats, Floats]:
         """Numbers between 0 and 1 for each row, (n,) each, that choose its donors and its first table."""
         rng = np.random.default_rng([self.seed, 3, *number])
-        return rng.random(n_rows), rng.random(n_rows)
+        return rng.random(len(data))[data.place], rng.random(len(data))[data.place]
 
 
 class DonorTree:
@@ -130,15 +135,17 @@ class DonorTree:
     """
 
     def __init__(self, pool: DonorPool, shown: Bools, rng: np.random.Generator, min_leaf: int) -> None:
-        self.pool, self.values, self.shown = pool, pool.values, shown
-        hidden = in_own_units(self.values[:, ~shown])
+        self.pool, seen = pool, shown[pool.columns]
+        self.shown, self.hidden, self.taken = pool.columns[seen], pool.columns[~seen], np.flatnonzero(~seen)
+        hidden, known = in_own_units(pool.values[:, ~seen]), pool.values[:, seen]
         centre, spread = hidden.mean(axis=0), hidden.std(axis=0)
-        scaled = (hidden - centre) / np.where(spread > 0, spread, 1.0) * pool.weight[~shown]
-        self._fit_linear(scaled)
-        design = self._design(self.values[:, shown], pool.labels)
+        scaled = (hidden - centre) / np.where(spread > _CONSTANT, spread, 1.0) * pool.weight[~seen]
+        scaled = scaled.round(SCALED_DIGITS)
+        self._fit_linear(known, scaled)
+        design = self._design(known, pool.labels)
         self.tree = grown_tree(design, scaled, np.ones(len(design), dtype=np.intp), min_leaf, rng, best=False)
         leaf = self.tree.tree_.apply(design)
-        self.order = np.lexsort((pool.score[:, ~shown].sum(axis=1), leaf))
+        self.order = np.lexsort((pool.score[:, ~seen].sum(axis=1).round(SCALED_DIGITS), leaf))
         self.size = np.bincount(leaf, minlength=self.tree.tree_.node_count)
         self.first = np.cumsum(self.size) - self.size
 
@@ -149,15 +156,15 @@ class DonorTree:
         """
         leaf, out = self.tree.tree_.apply(self._design(values[:, self.shown], labels)), values.copy()
         chosen = self.order[self.first[leaf] + (position * self.size[leaf]).astype(np.intp)]
-        out[:, ~self.shown] = self.values[chosen][:, ~self.shown]
+        out[:, self.hidden] = self.pool.values[np.ix_(chosen, self.taken)]
         return out
 
-    def _fit_linear(self, scaled: Floats) -> None:
+    def _fit_linear(self, shown: Floats, scaled: Floats) -> None:
         """Coefficients per label class; those of all classes together for a class with too few rows."""
-        shown, labels = self.values[:, self.shown], self.pool.labels
+        labels = self.pool.labels
         self.units = own_units(shown)  # so that squares stay finite, however large the values are
         unit = np.ldexp(shown, -self.units)
-        self.location, self.scale = unit.mean(axis=0), np.where(unit.std(axis=0) > 0, unit.std(axis=0), 1.0)
+        self.location, self.scale = unit.mean(axis=0), np.where(unit.std(axis=0) > _CONSTANT, unit.std(axis=0), 1.0)
         z = self._standardised(shown)
         together = least_squares(z, scaled)
         self.coefficients = np.repeat(together[None], self.pool.n_classes, axis=0)
@@ -170,6 +177,7 @@ class DonorTree:
         return np.column_stack([np.ones(len(shown)), (np.ldexp(shown, -self.units) - self.location) / self.scale])
 
     def _design(self, shown: Floats, labels: Ints) -> Singles:
-        linear = np.einsum("ip,ipc->ic", self._standardised(shown), self.coefficients[labels])
+        z = self._standardised(shown)
+        linear = np.einsum("ip,ipc->ic", z, self.coefficients[labels])
         label = np.eye(self.pool.n_classes, dtype=np.float32)[labels][:, 1:]
-        return np.column_stack([tree_design(shown, self.units), label, linear.astype(np.float32)])
+        return np.column_stack([tree_design(z[:, 1:]), label, tree_design(linear)])

@@ -10,7 +10,9 @@ import numpy as np
 from .._arrays import Floats, Ints, in_own_units, units_of
 from ..data.retrospective import Retrospective
 
-__all__ = ["IncompleteGroup", "Variable", "incomplete_groups"]
+__all__ = ["SCALED_DIGITS", "IncompleteGroup", "Variable", "incomplete_groups"]
+
+SCALED_DIGITS = 9
 
 
 @dataclass(frozen=True, eq=False)
@@ -56,13 +58,16 @@ class IncompleteGroup:
 
     @cached_property
     def scaled(self) -> Floats:
-        """Centred values; the variances of the columns of one variable (the levels of a category) sum to 1."""
+        """Centred values; the variances of the columns of one variable (the levels of a category) sum to 1.
+
+        They are rounded, because rounding errors, which depend on the units, would decide between equally good splits.
+        """
         values = in_own_units(self.values)
         centred = values - values.mean(axis=0)
         for variable in self.variables:
             spread = np.sqrt((centred[:, variable.columns] ** 2).mean(axis=0).sum())
             centred[:, variable.columns] /= spread if spread > 0 else 1.0
-        return np.asarray(centred)
+        return np.asarray(centred.round(SCALED_DIGITS))
 
     @property
     def clustered(self) -> bool:
@@ -76,10 +81,11 @@ class IncompleteGroup:
 
 
 def incomplete_groups(data: Retrospective, values: Floats) -> list[IncompleteGroup]:
-    """Groups that some rows have recorded and others lack, most often recorded first; ``values`` are those to learn from."""
+    """Groups that some rows have recorded and others lack, most often recorded first, then by name; ``values`` to learn from."""
     share = data.recorded.mean(axis=0)
     found = []
-    for g in np.argsort(-share, kind="stable"):
+    by_name = data.problem.groups_by_name
+    for g in by_name[np.argsort(-share[by_name], kind="stable")]:
         columns = np.flatnonzero(data.column_group == g)
         if share[g] in (0, 1) or len(columns) == 0:
             continue

@@ -140,7 +140,8 @@ def draw_levels(
         theta = fit.coefficients
         if posterior:
             values, vectors = np.linalg.eigh(fit.inverse_information)
-            theta = theta + vectors @ (np.sqrt(values.clip(0)) * rng.normal(size=len(values)))
+            root = (vectors * np.sqrt(values.clip(0))) @ vectors.T  # unlike eigenvectors, it has one sign only
+            theta = theta + root @ rng.normal(size=len(values))
         taken = open_ & (rng.random(len(wanted)) < expit(wanted @ theta))
         out[taken] = level
         left[left] = ~is_level

@@ -6,14 +6,13 @@ import numpy as np
 from sklearn import config_context
 from sklearn.tree import DecisionTreeRegressor
 
-from .._arrays import Floats, Ints, Singles, own_units, stable_order
+from .._arrays import Floats, Ints, Singles, stable_order
 from ..propensity.logistic import logistic_design
 from .incomplete_groups import IncompleteGroup
 from .regressions import ROWS_PER_COEFFICIENT, least_squares
 
 __all__ = ["TreeModel", "grown_tree", "leaf_donors", "tree_design"]
 
-_USUAL = -10, 60  # columns whose largest value is between 2^-10 and 2^60 are left in their units
 _MAX_GROWN = 10_000  # rows that a tree is grown on; finer leaves take time and hardly change the costs
 
 
@@ -44,9 +43,9 @@ class TreeModel:
         """Draw the columns of the group in the rows that lack it, (len(absent), len(columns))."""
         count = group.bootstrap(rng) if self.proper else np.ones(len(group.present), dtype=np.intp)
         label = np.eye(int(labels.max()) + 1)[labels][:, 1:]
-        linear = _linear_predictions(group, np.column_stack([predictors, label]), labels, count)
-        columns = np.column_stack([predictors, label, linear])
-        design = tree_design(columns, own_units(columns))
+        z = logistic_design(np.column_stack([predictors, label]))
+        linear = _linear_predictions(group, np.ascontiguousarray(z), labels, count)
+        design = tree_design(np.column_stack([z, linear]))
         tree = grown_tree(design[group.present], group.scaled, count, self.min_leaf, rng, self.proper)
         donors = np.repeat(np.arange(len(count)), count)
         leaves = [tree.tree_.apply(design[rows]) for rows in (group.present[donors], group.absent)]
@@ -54,9 +53,8 @@ class TreeModel:
         return np.asarray(group.values[donors[chosen]])
 
 
-def _linear_predictions(group: IncompleteGroup, columns: Floats, labels: Ints, count: Ints) -> Floats:
-    """Predictions of the group's columns in all rows, by label class if it has enough rows; (n, len(columns))."""
-    z = np.ascontiguousarray(logistic_design(columns))
+def _linear_predictions(group: IncompleteGroup, z: Floats, labels: Ints, count: Ints) -> Floats:
+    """Predictions of the group's columns from a design (n, p), by label class if it has enough rows; (n, len(columns))."""
     out = np.empty((len(z), len(group.columns)))
     known = labels[group.present]
     drawn = np.bincount(known, weights=count, minlength=int(labels.max()) + 1)
@@ -69,14 +67,12 @@ def _linear_predictions(group: IncompleteGroup, columns: Floats, labels: Ints, c
     return out
 
 
-def tree_design(columns: Floats, units: Ints) -> Singles:
-    """Columns in single precision, very small and very large ones divided by the powers of two of their ``units``.
+def tree_design(z: Floats) -> Singles:
+    """Standardised columns (n, p) in single precision, in which trees calculate.
 
-    Trees calculate in single precision and ignore differences below 1e-7: very large columns would overflow, and very small
-    ones would be constant.
+    Columns in the user's units would not do: trees ignore differences below 1e-7, and very large values overflow.
     """
-    unusual = np.where((units < _USUAL[0]) | (units > _USUAL[1]), units, 0)
-    return np.ldexp(columns, -unusual).astype(np.float32) if unusual.any() else columns.astype(np.float32)
+    return z.astype(np.float32)
 
 
 def grown_tree(

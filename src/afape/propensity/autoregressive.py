@@ -82,7 +82,7 @@ class AutoregressivePropensity:
         self.data, self.given, self.fold, self.spec, self.unsupported = data, given, fold, spec, unsupported
         self.min_propensity = spec.min_propensity
         self.order = canonical_order(data)
-        self.forms = forms or Forms(given.matrix(data), data.recorded, None, data.cluster, spec.form)
+        self.forms = forms or Forms(given.matrix(data), data.recorded, None, data.unit, spec.form)
         crossfit = Crossfit(fold, row_weight, data.cluster)
         self.n_folds = crossfit.n_folds
         self.models: list[PatternModel] = []

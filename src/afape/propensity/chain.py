@@ -77,7 +77,7 @@ class ChainPropensity:
         self.data, self.given, self.fold, self.spec, self.unsupported = data, given, fold, spec, unsupported
         self.min_propensity = spec.min_propensity
         self.usable = given.usable(data)
-        self.forms = forms or Forms(given.matrix(data), data.recorded, self.usable, data.cluster, spec.form)
+        self.forms = forms or Forms(given.matrix(data), data.recorded, self.usable, data.unit, spec.form)
         self.order = [g for g in canonical_order(data) if not given.gaps[g]]
         self.crossfit = Crossfit(fold, row_weight, data.cluster)
         self.n_folds = self.crossfit.n_folds

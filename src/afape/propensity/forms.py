@@ -10,7 +10,7 @@ import numpy as np
 from scipy.special import logit
 from sklearn.ensemble import HistGradientBoostingClassifier
 
-from .._arrays import Bools, Floats, Ints, standard_error, units_of
+from .._arrays import Bools, Floats, Ints, standard_error
 from .._models import fit_alone
 from .logistic import ROUGH, fit_logistic, limit_far_values, logistic_design, rows_of, sigmoid, spline_columns
 
@@ -71,16 +71,15 @@ class Forms:
         Which groups are recorded: the responses.
     usable : ndarray of bool, shape (n,), or None for all rows
         Rows to choose by.
-    cluster : ndarray of int, or None
-        Rows that belong together.
+    unit : ndarray of int, shape (n,)
+        Cluster of each row, or the row itself, numbered by content.
     form : {"auto", "linear", "spline", "boosting"}
         "auto" to choose; otherwise the form itself.
     """
 
-    def __init__(self, columns: Floats, recorded: Bools, usable: Bools | None, cluster: Ints | None, form: str) -> None:
-        self.columns, self.recorded, self.form, self.cluster = columns, recorded, form, cluster
-        units = units_of(len(columns), cluster)
-        rank = np.random.default_rng(0).permutation(int(units.max()) + 1)[units]
+    def __init__(self, columns: Floats, recorded: Bools, usable: Bools | None, unit: Ints, form: str) -> None:
+        self.columns, self.recorded, self.form, self.unit = columns, recorded, form, unit
+        rank = np.random.default_rng(0).permutation(int(unit.max()) + 1)[unit]
         rows = np.arange(len(columns)) if usable is None else np.flatnonzero(usable)
         if len(rows) > _CHOICE_ROWS:
             rows = rows[rank[rows] <= np.partition(rank[rows], _CHOICE_ROWS)[_CHOICE_ROWS]]
@@ -108,7 +107,6 @@ class Forms:
         sizes = [np.bincount(y[self.third != k], minlength=2).min() for k in range(3)]
         if self.columns.shape[1] == 0 or min(sizes) < _CHOICE_CLASS:
             return best
-        cluster = None if self.cluster is None else self.cluster[self.rows]
         eta = first = self._log_odds(best, y, range(3))
         begin = self.third == 0
         for form in self._others(best, y):
@@ -117,7 +115,7 @@ class Forms:
             if _log_likelihood(y[begin], other[begin]).mean() <= _log_likelihood(y[begin], eta[begin]).mean():
                 continue
             other[~begin] = self._log_odds(form, y, [1, 2])[~begin]
-            if _clearly_better(y, other, eta, cluster):
+            if _clearly_better(y, other, eta, self.unit[self.rows]):
                 best, eta = form, other
         gain = float(np.mean(_log_likelihood(y, eta) - _log_likelihood(y, first)))
         return Form(best.kind, best.ridge, gain, *_calibration(y, eta))
@@ -163,10 +161,10 @@ def _log_likelihood(y: Bools, eta: Floats) -> Floats:
     return np.asarray(y * eta - np.logaddexp(0.0, eta))
 
 
-def _clearly_better(y: Bools, eta: Floats, than: Floats, cluster: Ints | None) -> bool:
+def _clearly_better(y: Bools, eta: Floats, than: Floats, unit: Ints) -> bool:
     difference = _log_likelihood(y, eta) - _log_likelihood(y, than)
     mean = float(difference.mean())
-    return mean > _CLEARLY * standard_error(difference - mean, cluster)
+    return mean > _CLEARLY * standard_error(difference - mean, unit)
 
 
 def _calibration(y: Bools, eta: Floats) -> tuple[float, float]:

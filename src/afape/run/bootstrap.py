@@ -9,7 +9,7 @@ from typing import Generic, TypeVar
 import numpy as np
 
 from .._arguments import check_count, check_flag
-from .._arrays import Floats, Ints, units_of
+from .._arrays import Floats, Ints
 from .._processes import in_processes
 from ..data.retrospective import Retrospective
 from ..warnings import InterruptedBootstrapWarning, warn
@@ -64,12 +64,11 @@ class Drawn(Generic[V]):
             )
 
 
-def row_weights(n_rows: int, cluster: Ints | None, seed: np.random.SeedSequence) -> Floats:
-    """Draw rows, or whole clusters, with replacement; returns how often each row was drawn, (n,)."""
-    units = units_of(n_rows, cluster)
-    n_units = int(units.max()) + 1
+def row_weights(unit: Ints, seed: np.random.SeedSequence) -> Floats:
+    """Draw units (rows, or whole clusters) with replacement; returns how often each row's unit (n,) was drawn, (n,)."""
+    n_units = int(unit.max()) + 1
     drawn = np.random.default_rng(seed).integers(n_units, size=n_units)
-    return np.bincount(drawn, minlength=n_units).astype(float)[units]
+    return np.bincount(drawn, minlength=n_units).astype(float)[unit]
 
 
 def run_bootstrap(
@@ -86,7 +85,7 @@ def run_bootstrap(
     Replicate b depends only on the seed and on b, so the numbers do not depend on ``n_jobs``. ``report`` is called with the
     number of replicates that were just finished.
     """
-    n_replicates, n_rows, cluster = bootstrap.n_replicates, len(data), data.cluster
+    n_replicates, unit = bootstrap.n_replicates, data.unit
     # seed.spawn would give other seeds in every call, but compared policies must draw the same rows.
     seeds = [np.random.SeedSequence(seed.entropy, spawn_key=(*seed.spawn_key, b)) for b in range(n_replicates)]
     size = 1 if n_jobs in (None, 1) else max(1, n_replicates // 64)
@@ -95,9 +94,9 @@ def run_bootstrap(
     interrupted = False
     try:
         if n_jobs in (None, 1):
-            results: Iterator[list[V]] = (_batch(replicate, n_rows, cluster, batch) for batch in batches)
+            results: Iterator[list[V]] = (_batch(replicate, unit, batch) for batch in batches)
         else:
-            results = in_processes(_batch, [(replicate, n_rows, cluster, batch) for batch in batches], n_jobs)
+            results = in_processes(_batch, [(replicate, unit, batch) for batch in batches], n_jobs)
         for found in results:
             done += found
             if report is not None:
@@ -110,6 +109,6 @@ def run_bootstrap(
 
 
 def _batch(
-    replicate: Callable[[Floats], V], n_rows: int, cluster: Ints | None, seeds: list[np.random.SeedSequence]
+    replicate: Callable[[Floats], V], unit: Ints, seeds: list[np.random.SeedSequence]
 ) -> list[V]:
-    return [replicate(row_weights(n_rows, cluster, seed)) for seed in seeds]
+    return [replicate(row_weights(unit, seed)) for seed in seeds]

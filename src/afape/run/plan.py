@@ -21,7 +21,7 @@ from .._arguments import (
     check_texts,
     shown,
 )
-from .._arrays import Bools, Floats, Ints, units_of
+from .._arrays import Bools, Floats, Ints
 from ..action_values.known import KnownValues
 from ..action_values.models import DEFAULT_VALUES, LearnedValues, as_regressor
 from ..agents.policy import bind_to_records
@@ -294,39 +294,37 @@ def _bootstrap(bootstrap: Any, data: Retrospective) -> Bootstrap | None:
 def _folds(data: Retrospective, options: Options, rng: np.random.Generator) -> tuple[Ints, Floats | None]:
     """Return the fold of each row, and 1 for rows to average over (None for all rows)."""
     if options.split is None:
-        return assign_folds(len(data), 5 if options.n_folds is None else options.n_folds, data.cluster, rng), None
+        return assign_folds(data, 5 if options.n_folds is None else options.n_folds, rng), None
     if options.n_folds is not None:
         raise ValueError(
             "'n_folds' and 'split' exclude each other, but both were given. Leave out 'split' for cross-fitting, or 'n_folds' "
             "to learn from one share of the rows."
         )
-    fold = split_folds(len(data), options.split, data.cluster, rng)
+    fold = split_folds(data, options.split, rng)
     return fold, (fold == 0).astype(float)
 
 
-def assign_folds(n_rows: int, n_folds: int, cluster: Ints | None, rng: np.random.Generator) -> Ints:
+def assign_folds(data: Retrospective, n_folds: int, rng: np.random.Generator) -> Ints:
     """Assign rows at random to folds of nearly equal size, (n,); rows of one cluster share a fold.
 
     With one fold, propensities and action values are fitted and used on the same rows.
     """
     check_count("n_folds", n_folds, 1)
-    units = units_of(n_rows, cluster)
-    n_units = int(units.max()) + 1
+    n_units = int(data.unit.max()) + 1
     if n_units < n_folds:
         raise ValueError(
-            f"'n_folds' must not exceed the number of {'rows' if cluster is None else 'clusters'}, but is {n_folds} "
+            f"'n_folds' must not exceed the number of {'rows' if data.cluster is None else 'clusters'}, but is {n_folds} "
             f"for {n_units}. Lower it, or use n_folds=1."
         )
     fold = np.empty(n_units, dtype=np.intp)
     fold[rng.permutation(n_units)] = np.arange(n_units) % n_folds
-    return fold[units]
+    return fold[data.unit]
 
 
-def split_folds(n_rows: int, split: float, cluster: Ints | None, rng: np.random.Generator) -> Ints:
+def split_folds(data: Retrospective, split: float, rng: np.random.Generator) -> Ints:
     """Assign rows at random to fold 1, which models are fitted on, or fold 0, which estimates average over; (n,)."""
     check_number("split", split, "lie strictly between 0 and 1", lambda share: 0 < share < 1)
-    units = units_of(n_rows, cluster)
-    n_units = int(units.max()) + 1
+    n_units = int(data.unit.max()) + 1
     n_learn = round(split * n_units)
     if not 0 < n_learn < n_units:
         raise ValueError(
@@ -335,7 +333,7 @@ def split_folds(n_rows: int, split: float, cluster: Ints | None, rng: np.random.
         )
     learns = np.zeros(n_units, dtype=np.intp)
     learns[rng.permutation(n_units)[:n_learn]] = 1
-    return learns[units]
+    return learns[data.unit]
 
 
 def walk_options(walk: Any, data: Retrospective) -> WalkOptions:

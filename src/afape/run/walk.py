@@ -103,7 +103,7 @@ def walk_policies(
     data, store = plan.data, TableStore()
     n, free = len(data), data.problem.free
     few = n if isinstance(plan.missingness, MNAR) else min(_PROBE_ROWS, n)
-    probed = np.isin(np.arange(n), np.linspace(0, n - 1, few).astype(np.intp))
+    probed = np.isin(data.place, np.linspace(0, n - 1, few).astype(np.intp))
     # If action values may use the label, they also use whether a stop would be right. So every state needs a prediction.
     learned = isinstance(plan.recipe.values, LearnedValues) and plan.recipe.values.augment_label
     predicts = learned and any(choice.method.valued for choice in plan.choices)

@@ -57,7 +57,7 @@ def balance_functions(states: StopStates, sets: Bools, given: Floats, excess: li
     excess : list of ndarray, shape (s,)
         Amounts in excess of the policy's own cost, per policy.
     units : ndarray of int, shape (n,)
-        Cluster of each row.
+        Cluster of each row, or the row itself, numbered by content.
     """
     fold = np.random.default_rng(0).permutation(int(units.max()) + 1)[units] % _FOLDS
     known = ~np.isnan(given).any(axis=1)  # rows without an adjustment group have no weights

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 from scipy.sparse import csr_array
 
-from .._arrays import Floats, units_of
+from .._arrays import Floats
 from ..data.retrospective import Retrospective
 from ..propensity.weights import View
 from ..run.bootstrap import Bootstrap, run_bootstrap
@@ -51,7 +51,7 @@ def constraints_on(
     states = StopStates.of(policies, view, balanced_stops(sets, view))
     nominal = view.weigh(states.table).weight
     excess = [r.amount - r.at(nominal) * r.flow for r in (states.ratio(k) for k in range(len(policies)))]
-    functions = balance_functions(states, sets, balanced, excess, units_of(len(data), data.cluster))
+    functions = balance_functions(states, sets, balanced, excess, data.unit)
     return valid, Constraints(states, RowOrders.of(states.row, states.sets, ORDERED_STATES), functions)
 
 

@@ -21,9 +21,10 @@ def sampled_walk(
 
     .. math:: \frac1M \sum_{m=1}^M 1(\text{taken}) \prod_{\tau \le t} \frac{\pi(a_\tau)}{\pi'_{sim}(a_\tau)}
 
-    including the ratio of this step. The draws of a row depend only on the seed and the row, not on chunks or jobs.
+    including the ratio of this step. The draws of a row depend only on the seed and its place in the canonical order of rows,
+    and actions are drawn in the order of their names; so chunks, jobs, and the order of rows and groups do not matter.
     """
-    builder = TableBuilder(ground)
+    builder, place, by_name = TableBuilder(ground), ground.data.place, ground.data.problem.groups_by_name
     row, acquired = rows, ground.start[rows]
     # Trajectories: their state in this depth, and their two likelihood ratios divided by M.
     at = np.repeat(np.arange(len(rows)), n_trajectories)
@@ -34,7 +35,9 @@ def sampled_walk(
         step = builder.visit(row, acquired, reach)
         m, width = step.probability.shape
         q = step.blocked if step.forced else _simulated(ground, simulation, step, row, acquired)
-        action = _draw(q[at], _uniform(seed, row[at] * n_trajectories + number, builder.depth, width + 1))
+        order = np.arange(width) if step.forced else np.append(by_name, width - 1)
+        draw = _uniform(seed, place[row[at]] * n_trajectories + number, builder.depth, width + 1)
+        action = order[_draw(q[np.ix_(at, order)], draw)]
         if step.forced:  # a row without its free groups ends at the root
             alive = step.edge_available[at]
             at, action, number = at[alive], action[alive], number[alive]

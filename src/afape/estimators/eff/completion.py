@@ -94,7 +94,8 @@ class Completer:
 
         Row i occurs ``count[i]`` times. Its draws take turns among the tables, and are evenly spaced in the ordered donors.
         """
-        start, first = self.donors.positions(len(self.data), np.flatnonzero(t).tolist())
+        start, first = self.donors.positions(self.data, self._number(t))
+        rows = rows[np.argsort(self.data.place[rows])]
         piece = np.cumsum(count[rows]) // _AT_ONCE
         for mine in np.split(rows, np.flatnonzero(np.diff(piece)) + 1):
             row = np.repeat(mine, count[mine])
@@ -102,9 +103,13 @@ class Completer:
             table = (draw + (first[row] * _TABLES).astype(np.intp)) % _TABLES
             yield row, self._completed(t, row, table, (start[row] + draw * _STEP) % 1)
 
+    def _number(self, t: Bools) -> list[int]:
+        """The groups of a set, numbered by name: one of its seeds."""
+        return [int(g) for g in np.flatnonzero(t[self.data.problem.groups_by_name])]
+
     def _completed(self, t: Bools, row: Ints, table: Ints, position: Floats) -> Floats:
         """Complete rows from these tables, (m, d)."""
-        data, number = self.data, np.flatnonzero(t).tolist()
+        data, number = self.data, self._number(t)
         shown = (t | self.known.groups)[data.column_group]
         out = np.where(shown, data.values[row], 0.0)
         for b in range(_TABLES):

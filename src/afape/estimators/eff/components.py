@@ -201,6 +201,11 @@ def _inner_sets(data: Retrospective, known: KnownGroups, sets: Bools, effort: fl
     """
     found: list[Bools] = []
     rows, order, n_used = 0, 0, max(int(known.wanted.sum()), 1)
+    by_name = data.problem.groups_by_name
+
+    def named(t: Bools) -> list[bool]:
+        return [bool(shown) for shown in t[by_name]]
+
     for size in range(int(sets.sum(axis=1).max())):
         new: dict[bytes, Bools] = {}
         for s in sets[sets.sum(axis=1) > size]:
@@ -210,5 +215,5 @@ def _inner_sets(data: Retrospective, known: KnownGroups, sets: Bools, effort: fl
         more = sum(int((known.wanted & every(data.recorded | ~t)).sum()) for t in new.values())
         if size and (rows + more) * (1 + _DRAWS[0]) * effort > _FEWEST * n_used:
             break
-        found, rows, order = [*found, *new.values()], rows + more, size
+        found, rows, order = [*found, *sorted(new.values(), key=named)], rows + more, size
     return found, order, int(np.clip(_BUDGET * n_used / max(rows * effort, 1), *_DRAWS))

@@ -149,9 +149,9 @@ class Efficient:
         """The mixture of the candidates: splits, then DRL. It starts from the largest order."""
         booked = [*(one.booked(self.columns) for one in self._composed), self._doubly_booked]
         found = [(b.values, b.influence) for b in booked if b.influence is not None]
-        cluster, drawn = self.evidence.data.cluster, self.evidence.fitted.drawn
+        unit, drawn = self.evidence.data.unit, self.evidence.fitted.drawn
         errors = [b.errors for b in booked if b.influence is not None]
-        return Mixed(found, errors, self._kinds, max(len(self.splits) - 1, 0), cluster, drawn)
+        return Mixed(found, errors, self._kinds, max(len(self.splits) - 1, 0), unit, drawn)
 
     @property
     def _kinds(self) -> list[Alike]:

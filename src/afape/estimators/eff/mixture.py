@@ -8,7 +8,7 @@ from itertools import combinations
 
 import numpy as np
 
-from ..._arrays import Floats, Ints, tally, units_of
+from ..._arrays import Floats, Ints, tally
 
 __all__ = ["Alike", "Mixed", "Mixture", "least_variance_shares"]
 
@@ -41,7 +41,7 @@ class Mixture:
     def part(self) -> Ints:
         """Fold of each row or cluster, (m,)."""
         m = self.influence.shape[2]
-        return np.random.default_rng(0).permutation(m) % _PARTS  # at random, because rows may be sorted
+        return np.random.default_rng(0).permutation(m) % _PARTS
 
     @cached_property
     def left_out(self) -> Floats:
@@ -92,8 +92,8 @@ class Mixed:
         Kinds of parts; every part belongs to one.
     start : int
         Index of the candidate that has share 1 if there is no gain.
-    cluster : ndarray of int, optional
-        Cluster of each row.
+    unit : ndarray of int, shape (n,)
+        Cluster of each row, or the row itself, numbered by content.
     drawn : ndarray of shape (n,), optional
         How often each row was drawn in a bootstrap replicate.
     """
@@ -102,12 +102,8 @@ class Mixed:
     errors: list[Floats | None]
     kinds: list[Alike]
     start: int
-    cluster: Ints | None
+    unit: Ints
     drawn: Floats | None
-
-    @cached_property
-    def _units(self) -> Ints:
-        return units_of(len(self.candidates[0][1]), self.cluster)
 
     @cached_property
     def mixtures(self) -> list[Mixture]:
@@ -115,11 +111,11 @@ class Mixed:
         return [self._mixture(kind) for kind in self.kinds]
 
     def _mixture(self, kind: Alike) -> Mixture:
-        n_units = int(self._units.max()) + 1
+        n_units = int(self.unit.max()) + 1
         phi = np.array([(influence @ kind.yardsticks).T for _, influence in self.candidates])  # (C, J, n)
         if self.drawn is not None:  # in sums of squares, a row that was drawn twice must count twice, not four times
             phi = np.divide(phi, np.sqrt(self.drawn), out=np.zeros_like(phi), where=self.drawn > 0)
-        sums = np.array([[tally(self._units, row, n_units) for row in one] for one in phi])
+        sums = np.array([[tally(self.unit, row, n_units) for row in one] for one in phi])
         squared_value = float(((self.candidates[self.start][0] @ kind.yardsticks) ** 2).max(initial=0.0))
         certain = (sums[self.start] ** 2).sum() <= _ROUNDING * n_units * squared_value
         return Mixture(np.zeros_like(sums) if certain else sums, self.start)
@@ -136,7 +132,7 @@ class Mixed:
         weight = self._used if self._used.any() else np.ones_like(self._used)
         values, rows = np.zeros(self.candidates[0][1].shape[1]), np.zeros_like(self.candidates[0][1])
         for kind, mixture in zip(self.kinds, self.mixtures, strict=True):
-            shares = mixture.left_out[mixture.part[self._units]]  # (n, C)
+            shares = mixture.left_out[mixture.part[self.unit]]  # (n, C)
             for share, (value, influence) in zip(shares.T, self.candidates, strict=True):
                 values[kind.columns] += weight @ share / weight.sum() * value[kind.columns]
                 rows[:, kind.columns] += share[:, None] * influence[:, kind.columns]
@@ -164,7 +160,7 @@ class Mixed:
         """What the learning of action values adds to the influence values of the mixture, (n, P)."""
         out = np.zeros_like(self.candidates[0][1])
         for kind, mixture in zip(self.kinds, self.mixtures, strict=True):
-            shares = mixture.left_out[mixture.part[self._units]]  # (n, C)
+            shares = mixture.left_out[mixture.part[self.unit]]  # (n, C)
             for share, errors in zip(shares.T, self.errors, strict=True):
                 if errors is not None:
                     out[:, kind.columns] += share[:, None] * errors[:, kind.columns]
