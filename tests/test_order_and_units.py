@@ -110,9 +110,7 @@ SETTINGS = {
     "semi-offline": Setting(SEMI, {"n_imputations": 2}),
     "hybrid": Setting(HYBRID),
     "clusters": Setting(SEMI, {"n_imputations": 2}, cluster="who"),
-    "sampled walks": Setting(
-        ("ipw-semi", "eff-semi"), {"walk": afape.WalkOptions(max_states=0, n_trajectories=8)}
-    ),
+    "sampled walks": Setting(("ipw-semi", "eff-semi"), {"walk": afape.WalkOptions(max_states=0, n_trajectories=8)}),
     "bootstrap": Setting(("ipw-semi", "dm-semi"), {"bootstrap": 3}),
     "matching": Setting(**TABLES),
     "linear": Setting(("mi",), {"imputer": "linear", "n_imputations": 2}),
@@ -128,7 +126,9 @@ def test_every_estimator_is_tested():
 
 def assert_alike(a, b):
     for name in a:
-        assert_allclose(np.array(a[name], dtype=float), np.array(b[name], dtype=float), rtol=1e-8, atol=1e-10, err_msg=name)
+        assert_allclose(
+            np.array(a[name], dtype=float), np.array(b[name], dtype=float), rtol=1e-8, atol=1e-10, err_msg=name
+        )
 
 
 @every_setting
@@ -157,9 +157,7 @@ def test_units(setting, scale):
 
 
 @settings(max_examples=60, deadline=None)
-@given(
-    seed=st.integers(0, 10_000), n=st.integers(1, 40), n_levels=st.integers(1, 4), clusters=st.integers(0, 6)
-)
+@given(seed=st.integers(0, 10_000), n=st.integers(1, 40), n_levels=st.integers(1, 4), clusters=st.integers(0, 6))
 def test_places_are_a_permutation_that_moves_with_the_rows(seed, n, n_levels, clusters):
     rng = np.random.default_rng(seed)
     values = np.where(rng.random((n, 3)) < 0.2, np.nan, rng.integers(n_levels, size=(n, 3)))

@@ -14,6 +14,7 @@ __all__ = ["PooledRidge", "QuadraticRidge"]
 _MAX_PRODUCTS = 30  # largest number of columns with products; 30 columns have 465
 _CUT = 1.5  # in squares and products, columns are cut at this many standard deviations
 _PENALTIES = 10.0 ** np.arange(-1.0, 3.5, 0.5)
+_CONSTANT = 1e-24  # squared deviations below this share of the squares are rounding, and must not choose the penalty
 _MAX_STORED = 150  # with more coefficients, the normal matrix is computed again where it is needed
 
 
@@ -74,6 +75,7 @@ class QuadraticRidge(RegressorMixin, BaseEstimator):  # type: ignore[misc]
         self.intercept_ = w @ y / total
         Z -= self.offset_
         target = y - self.intercept_
+        target[..., w @ target**2 <= _CONSTANT * (w @ y**2)] = 0.0
         root = np.ones(1) if sample_weight is None else np.sqrt(w).reshape(-1, *[1] * (y.ndim - 1))
         if sample_weight is not None:
             Z *= np.sqrt(w)[:, None]

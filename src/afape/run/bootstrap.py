@@ -108,7 +108,5 @@ def run_bootstrap(
     return Drawn(done, bootstrap, interrupted, seed.entropy)
 
 
-def _batch(
-    replicate: Callable[[Floats], V], unit: Ints, seeds: list[np.random.SeedSequence]
-) -> list[V]:
+def _batch(replicate: Callable[[Floats], V], unit: Ints, seeds: list[np.random.SeedSequence]) -> list[V]:
     return [replicate(row_weights(unit, seed)) for seed in seeds]
