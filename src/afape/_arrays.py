@@ -27,6 +27,7 @@ __all__ = [
     "share_of_heaviest",
     "stable_order",
     "standard_error",
+    "supersets_of",
     "tally",
     "unique_sets",
     "units_of",
@@ -164,8 +165,19 @@ def count_supersets(rows: Bools, sets: Bools, at_once: int = 2**22) -> Ints:
     out = np.zeros(len(sets), dtype=np.intp)
     step = max(at_once // max(len(rows), 1), 1)
     for i in range(0, len(sets), step):
-        lacking = need[i : i + step, None] & ~have
-        out[i : i + step] = (~lacking.any(axis=2)).sum(axis=1)
+        contained = np.ones((len(need[i : i + step]), len(have)), dtype=bool)
+        for word in range(need.shape[1]):
+            contained &= (need[i : i + step, None, word] & ~have[:, word]) == 0
+        out[i : i + step] = contained.sum(axis=1)
+    return out
+
+
+def supersets_of(packed: NDArray[np.uint64], required: Bools) -> Bools:
+    """True for the sets, packed by `pack`, that contain the set ``required`` (G,); (u,)."""
+    need = pack(required[None])[0]
+    out = np.ones(len(packed), dtype=bool)
+    for word in np.flatnonzero(need):
+        out &= (packed[:, word] & need[word]) == need[word]
     return out
 
 

@@ -12,7 +12,8 @@ from .patterns import CELLS, PatternModel
 
 __all__ = ["drawn_moments", "drawn_probability"]
 
-_DRAWS = 64  # patterns per row and set
+_DRAWS = 64  # patterns per row and set, for probabilities
+_MOMENT_DRAWS = 16  # for their derivatives, which are summed over many rows and sets
 
 
 def drawn_probability(models: Sequence[PatternModel], fold: Ints, rows: Ints, sets: Bools) -> Floats:
@@ -23,7 +24,7 @@ def drawn_probability(models: Sequence[PatternModel], fold: Ints, rows: Ints, se
         for start in range(0, len(mine), step):
             chunk = mine[start : start + step]
             weight = np.ones((len(chunk), _DRAWS))
-            for j, (p, _) in enumerate(_draw(models, int(k), rows[chunk], sets[chunk])):
+            for j, (p, _) in enumerate(_draw(models, int(k), rows[chunk], sets[chunk], _DRAWS)):
                 weight *= np.where(sets[chunk][:, [j]], p, 1.0)
             out[chunk] = weight.mean(axis=1)
     return out
@@ -37,16 +38,16 @@ def drawn_moments(models: Sequence[PatternModel], k: int, rows: Ints, sets: Bool
     :math:`W - W_{<j} \bar W / \bar W_{<j}`, because :math:`E[r_j - p_j \mid r_{<j}] = 0` for these j.
     The subtraction removes most of the noise, and all of it if j comes after all of S.
     """
-    step = max(CELLS // (4 * _DRAWS * len(models)), 1)
+    step = max(CELLS // (4 * _MOMENT_DRAWS * len(models)), 1)
     for i in range(0, len(rows), step):
         chunk = np.arange(i, min(i + step, len(rows)))
         yield chunk, _chunk_moments(models, k, rows[chunk], sets[chunk])
 
 
 def _chunk_moments(models: Sequence[PatternModel], k: int, rows: Ints, sets: Bools) -> Floats:
-    weight = np.ones((len(rows), _DRAWS))
-    residual, before = np.empty((2, len(models), len(rows), _DRAWS))
-    for j, (p, pattern) in enumerate(_draw(models, k, rows, sets)):
+    weight = np.ones((len(rows), _MOMENT_DRAWS))
+    residual, before = np.empty((2, len(models), len(rows), _MOMENT_DRAWS))
+    for j, (p, pattern) in enumerate(_draw(models, k, rows, sets, _MOMENT_DRAWS)):
         before[j] = weight
         weight = weight * np.where(sets[:, [j]], p, 1.0)
         residual[j] = pattern[j] - p
@@ -61,12 +62,14 @@ def _chunk_moments(models: Sequence[PatternModel], k: int, rows: Ints, sets: Boo
     return np.asarray(np.divide(found, total, out=np.zeros_like(found), where=total > 0))
 
 
-def _draw(models: Sequence[PatternModel], k: int, rows: Ints, sets: Bools) -> Iterator[tuple[Floats, Floats]]:
-    """For each group in turn: its probability (m, 64) given the earlier draws, and the patterns (q, m, 64) drawn so far."""
-    uniform = _latin_hypercube(len(models))
-    pattern = np.zeros((len(models), len(rows), _DRAWS))  # groups first: sums over them are then fast
+def _draw(
+    models: Sequence[PatternModel], k: int, rows: Ints, sets: Bools, n_draws: int
+) -> Iterator[tuple[Floats, Floats]]:
+    """For each group in turn: its probability (m, n_draws) given the earlier draws, and the patterns (q, m, 64) drawn so far."""
+    uniform = _latin_hypercube(len(models), n_draws)
+    pattern = np.zeros((len(models), len(rows), n_draws))  # groups first: sums over them are then fast
     for j, model in enumerate(models):
-        drawn = (model.effects(k) @ pattern[:j].reshape(j, len(rows) * _DRAWS)).reshape(len(rows), _DRAWS)
+        drawn = (model.effects(k) @ pattern[:j].reshape(j, len(rows) * n_draws)).reshape(len(rows), n_draws)
         p = sigmoid(model.log_odds(k, rows)[:, None] + drawn)
         for needed, where in model.never:
             p[where[rows][:, None] & (pattern[:j][needed] > 0).all(axis=0)] = 0.0
@@ -74,7 +77,7 @@ def _draw(models: Sequence[PatternModel], k: int, rows: Ints, sets: Bools) -> It
         yield p, pattern
 
 
-def _latin_hypercube(q: int) -> Floats:
-    """Points (64, q) in the unit cube, each coordinate spread evenly; always the same points."""
+def _latin_hypercube(q: int, n: int) -> Floats:
+    """Points (n, q) in the unit cube, each coordinate spread evenly; always the same points."""
     rng = np.random.default_rng(0)
-    return np.column_stack([(rng.permutation(_DRAWS) + 0.5) / _DRAWS for _ in range(q)])
+    return np.column_stack([(rng.permutation(n) + 0.5) / n for _ in range(q)])

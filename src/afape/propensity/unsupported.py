@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from .._arrays import Bools, Floats, Ints, every
+from .._arrays import Bools, Floats, Ints, every, pack, supersets_of
 from ..data.retrospective import Retrospective
 from ..walk.table import WalkTable
 
@@ -114,10 +114,11 @@ class SupportMap:
 
     def first_violation(self, rows: Ints, sets: Bools, index: Ints) -> Ints:
         """Position of the first violation that makes sets[index] unsupported in these rows; -1 if supported."""
-        out = np.full(len(rows), -1, dtype=np.intp)
+        out, packed = np.full(len(rows), -1, dtype=np.intp), pack(sets)
         for v, violation in enumerate(self.violations):
-            contains = every(sets | ~violation.required)[index]
-            out[contains & violation.rows[rows] & (out < 0)] = v
+            contains = supersets_of(packed, violation.required)
+            if contains.any():
+                out[contains[index] & violation.rows[rows] & (out < 0)] = v
         return out
 
     def lacks(self, rows: Ints, sets: Bools, index: Ints) -> Bools:

@@ -193,8 +193,10 @@ def _components(
     return found
 
 
-def _walk(plan: Plan, ground: Ground, rows: Ints | None = None) -> Iterator[WalkTable]:
-    return walk(ground, rows, plan.walk, plan.walk_seed, plan.n_jobs)
+def _walk(plan: Plan, ground: Ground, rows: Ints | None = None, copies: int = 1) -> Iterator[WalkTable]:
+    n_rows = copies * (len(plan.data) if rows is None else len(rows))
+    options = plan.walk.within(n_rows, plan.data.problem.n_groups)
+    return walk(ground, rows, options, plan.walk_seed, plan.n_jobs)
 
 
 def _runs(plan: Plan, policy: Policy, walked: Walked, choices: list[Choice], steps: Steps) -> dict[str, RunParts]:
@@ -224,12 +226,13 @@ def _completed(plan: Plan, policy: Policy, walked: Walked, choices: list[Choice]
     if not walked.gaps(plan.data) and not plan.imputations.reason:  # every row has everything that the policy wants
         runs = run_parts(walked.tables, plan.data, n_outcomes=len(plan.outcomes))
         return CompletedRuns([runs] * len(plan.imputations), ANY_TABLES)
+    tables = plan.imputations
     return completed_runs(
-        plan.imputations,
+        tables,
         policy,
         plan.classifier,
         averaged_rows(plan),
-        lambda ground, rows: steps.reported(_walk(plan, ground, rows)),
+        lambda ground, rows: steps.reported(_walk(plan, ground, rows, len(tables))),
         plan.outcomes,
     )
 

@@ -24,6 +24,7 @@ from .fit import Views, bind_propensities, choices_of, fit, repeat, steps_of, vi
 from .plan import Plan
 from .reduce import answers, populations
 from .replicate import NO_THEORY, replicate, with_replicates
+from .sampling import sampling_note
 from .walk import Steps, Walked, walk_policies
 from .warn import (
     gap_of_nothing,
@@ -130,6 +131,7 @@ def _run(plan: Plan, policy: Policy, walked: Walked, bound: list[Propensities], 
         *propensities.notes,
         *walked.notes,
         *repeats_note(plan),
+        *sampling_note(plan, walked.tables, views.semi, found[""]),
         *gap_of_nothing(plan, fitted, choices),
         *levels_note(plan),
     )

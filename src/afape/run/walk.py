@@ -112,7 +112,8 @@ def walk_policies(
         return Ground.recorded(data, policy, plan.classifier, predicts or everywhere, plan.outcomes, everywhere)
 
     def tables(ground: Ground) -> Iterator[WalkTable]:
-        return with_repeated_answers(ground, walk(ground, None, plan.walk, plan.walk_seed, plan.n_jobs))
+        options = plan.walk.within(n, data.problem.n_groups)
+        return with_repeated_answers(ground, walk(ground, None, options, plan.walk_seed, plan.n_jobs))
 
     walks = SharedWalks(list(policies.values()), ground, tables, store, predicts)
     out = {}

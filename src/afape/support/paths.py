@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import deque
 from collections.abc import Iterable
 from dataclasses import dataclass
 
@@ -19,6 +18,7 @@ from ..walk.table import FREE, WalkTable
 __all__ = ["NO_PATHS", "Paths", "paths_of"]
 
 _STOPS = ["set", "groups", "share", "stops", "price", "misclassification"]
+_MOST_SETS = 256  # sets of one size
 _STEPS = ["set", "group", "to", "share"]
 
 
@@ -34,6 +34,8 @@ class Paths(HandsOutCopies):
         cost of the runs that stop there.
     steps : DataFrame
         One line per set and next group: the set that this leads ``to``, and the share of runs that go there.
+
+    Of the sets of one size, only the 256 that most runs reach are listed and followed.
     """
 
     sets: pd.DataFrame
@@ -78,30 +80,30 @@ def _flow_out(table: WalkTable, view: View, n_groups: int) -> Floats:
 
 def _paths(problem: Problem, flows: dict[bytes, Floats]) -> Paths:
     """Multiply the probabilities along the sets, from the free groups on; ``flows`` are (G + 2,) by set."""
-    start = problem.free.copy()
-    share: dict[bytes, float] = {start.tobytes(): 1.0}
     sets: list[tuple[object, ...]] = []
     steps: list[tuple[object, ...]] = []
-    # A step adds one group, so first in, first out is in order of size: a set comes after every set that leads to it.
-    waiting = deque([start])
-    while waiting:
-        here = waiting.popleft()
-        mine, flow = share[here.tobytes()], flows.get(here.tobytes(), np.zeros(problem.n_groups + 2))
-        onward, stop, cost = flow[:-2], float(flow[-2]), float(flow[-1])
-        total, name = stop + float(onward.sum()), _name(problem, here)
-        stops = mine * stop / total if total > 0 else np.nan
-        price, wrong = float(problem.prices[here].sum()), cost / stop if stop > 0 else np.nan
-        sets.append((name, int((here & ~problem.free).sum()), mine, stops, price, wrong))
-        for g in np.flatnonzero(onward > 0):
-            there = here.copy()
-            there[g] = True
-            key = there.tobytes()
-            if key not in share:
-                share[key] = 0.0
-                waiting.append(there)
-            moved = mine * float(onward[g]) / total
-            share[key] += moved
-            steps.append((name, problem.group_names[g], _name(problem, there), moved))
+    # A step adds one group, so the sets of one size come after every set that leads to them.
+    reached: dict[bytes, float] = {problem.free.tobytes(): 1.0}
+    while reached:
+        new: dict[bytes, float] = {}
+        found: list[tuple[str, str, bytes, float]] = []
+        for key, mine in reached.items():
+            here, flow = np.frombuffer(key, dtype=bool), flows.get(key, np.zeros(problem.n_groups + 2))
+            onward, stop, cost = flow[:-2], float(flow[-2]), float(flow[-1])
+            total, name = stop + float(onward.sum()), _name(problem, here)
+            stops = mine * stop / total if total > 0 else np.nan
+            price, wrong = float(problem.prices[here].sum()), cost / stop if stop > 0 else np.nan
+            sets.append((name, int((here & ~problem.free).sum()), mine, stops, price, wrong))
+            for g in np.flatnonzero(onward > 0):
+                there = here.copy()
+                there[g] = True
+                moved = mine * float(onward[g]) / total
+                new[there.tobytes()] = new.get(there.tobytes(), 0.0) + moved
+                found.append((name, problem.group_names[g], there.tobytes(), moved))
+        kept = set(sorted(new, key=lambda key: -new[key])[:_MOST_SETS])
+        reached = {key: share for key, share in new.items() if key in kept}
+        names = {key: _name(problem, np.frombuffer(key, dtype=bool)) for key in kept}
+        steps += [(name, group, names[key], moved) for name, group, key, moved in found if key in kept]
     return Paths(pd.DataFrame(sets, columns=_STOPS), pd.DataFrame(steps, columns=_STEPS))
 
 

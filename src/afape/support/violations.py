@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from .._arrays import Bools, Floats, Ints, every, tally
+from .._arrays import Bools, Floats, Ints, every, pack, supersets_of, tally
 from ..data.retrospective import Retrospective
 from ..propensity.known import BoundKnownPropensity
 from ..propensity.unsupported import SupportMap, Violation
@@ -119,7 +119,9 @@ def _shares(view: View, data: Retrospective, tables: Iterable[WalkTable]) -> tup
         met = view.unsupported.first_violation(table.row[state], sets | view.adjust, index)
         flow = weight[state] * table.reach[state] * table.edge_probability
         total += tally(met + 1, flow, len(total))
+        packed = pack(table.sets | view.adjust), pack(sets | view.adjust)
         for v, violation in enumerate(violations):
-            before, after = (every(s | view.adjust | ~violation.required) for s in (table.sets, sets))
-            wanted[v] += flow @ (after[index] & ~before[table.set_index[state]])
+            before, after = (supersets_of(one, violation.required) for one in packed)
+            if after.any():
+                wanted[v] += flow @ (after[index] & ~before[table.set_index[state]])
     return total[1:] / len(data), wanted / len(data)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -19,6 +19,12 @@ __all__ = ["WalkOptions", "exact_walk", "walk"]
 
 
 _FIRST_CHUNK = 1024  # rows; their number of states determines the size of the later chunks
+_MAX_STATES, _TRAJECTORIES = 4096, 64  # limits of a row if there are few rows
+_FEWEST_STATES, _FEWEST_TRAJECTORIES = (
+    128,
+    8,
+)  # limits of a row if there are many rows: seven groups are always walked exactly
+_EXACT, _SAMPLED = 2**19, 2**18  # states of all rows together, walked exactly or by sampling
 
 
 @dataclass(frozen=True)
@@ -27,26 +33,40 @@ class WalkOptions:
 
     Parameters
     ----------
-    max_states : int
-        Rows that reach more sets than this are sampled; 0 samples every row.
-    n_trajectories : int
-        Trajectories per sampled row.
+    max_states : int, optional
+        Rows that reach more sets than this are sampled; 0 samples every row. Default: 4096, fewer if all rows together may
+        reach more than half a million sets, but at least 128.
+    n_trajectories : int, optional
+        Trajectories per sampled row. Default: 64, fewer if there are many rows and groups, but at least 8. A note of the
+        result says how much they add to the standard error.
     simulation : policy, optional
         Policy from which trajectories are drawn, renormalised over the available groups. Default: the policy itself.
     chunk_lines : int
         States in memory at a time. Results do not depend on it.
     """
 
-    max_states: int = 4096
-    n_trajectories: int = 64
+    max_states: int | None = None
+    n_trajectories: int | None = None
     simulation: Policy | None = None
     chunk_lines: int = 2**17
 
     def __post_init__(self) -> None:
         for name, least in (("max_states", 0), ("n_trajectories", 1), ("chunk_lines", 1)):
-            check_count(name, getattr(self, name), least)
+            if name == "chunk_lines" or getattr(self, name) is not None:
+                check_count(name, getattr(self, name), least)
         if self.simulation is not None:
             check_policy(self.simulation, "simulation")
+
+    def within(self, n_rows: int, n_groups: int) -> WalkOptions:
+        """Return the options with limits for so many rows, copies included, where the user gave none."""
+        n_rows = max(n_rows, 1)
+        states = int(np.clip(_EXACT // n_rows, _FEWEST_STATES, _MAX_STATES))
+        trajectories = int(np.clip(_SAMPLED // (n_rows * (n_groups + 1)), _FEWEST_TRAJECTORIES, _TRAJECTORIES))
+        return replace(
+            self,
+            max_states=states if self.max_states is None else self.max_states,
+            n_trajectories=trajectories if self.n_trajectories is None else self.n_trajectories,
+        )
 
 
 def walk(
@@ -60,7 +80,7 @@ def walk(
 
     With ``n_jobs``, several processes walk the chunks. Results do not depend on chunks or processes.
     """
-    options = options or WalkOptions()
+    options = (options or WalkOptions()).within(1, 0)  # limits of few rows, unless the caller set others
     rows = np.arange(len(ground.available)) if rows is None else rows
     first, rest = np.split(rows, [min(_FIRST_CHUNK, options.chunk_lines)])
     lines = 0
@@ -82,6 +102,8 @@ def walk(
 
 def _walk_chunk(ground: Ground, rows: Ints, options: WalkOptions, seed: int) -> Iterator[WalkTable]:
     overflow = rows
+    assert options.max_states is not None
+    assert options.n_trajectories is not None
     if options.max_states > 0 and len(rows):
         try:
             # A factor of 4, so that a chunk with somewhat more states than expected need not start again.

@@ -55,10 +55,16 @@ class Runner:
     n_jobs: int | None
     report: Callable[[WalkTable], None] | None = None  # called with every table
 
-    def walk(self, data: Retrospective, rows: Ints, values: Floats, copies: Copies) -> Iterator[tuple[WalkTable, Ints]]:
-        """Walk completed rows; yields tables with row numbers of the records, and the index into ``rows`` of each state."""
+    def walk(
+        self, data: Retrospective, rows: Ints, values: Floats, copies: Copies, n_rows: int
+    ) -> Iterator[tuple[WalkTable, Ints]]:
+        """Walk completed rows, some of ``n_rows`` in all batches.
+
+        Yields tables with row numbers of the records, and the index into ``rows`` of each state.
+        """
         ground = Ground.everything(data.take(rows), values, self.policy, self.classifier, self.outcomes, copies)
-        for table in walk(ground, None, self.options, self.seed, self.n_jobs):
+        options = self.options.within(n_rows, data.problem.n_groups)
+        for table in walk(ground, None, options, self.seed, self.n_jobs):
             if self.report is not None:
                 self.report(table)
             yield replace(table, row=rows[table.row]), table.row
@@ -142,12 +148,13 @@ def mean_amounts(
     several sets are run together, because each call of the classifier takes time and there may be many sets with few rows.
     """
     collected: list[Collected] = []
+    n_rows = sum(int(count[rows].sum()) for _, rows in shown)
     for batch in _batches(completer, shown, count):
         key = np.concatenate([np.full(len(rows), k) for k, rows, _ in batch])
         rows = np.concatenate([rows for _, rows, _ in batch])
         seen = np.array([t | completer.known.groups for t, _ in shown])[key]
         copies = Copies(rows, seen)
-        walked = runner.walk(completer.data, rows, np.concatenate([values for *_, values in batch]), copies)
+        walked = runner.walk(completer.data, rows, np.concatenate([values for *_, values in batch]), copies, n_rows)
         collected.append(ledger.collect((table, key[place]) for table, place in walked))
     if not collected:
         return []
