@@ -61,7 +61,9 @@ def sensitivity_content(found: Sensitivity, estimator: str) -> dict[str, Any]:
     sentences = _tipping(found)
     benchmark: list[dict[str, Any]] = []
     with suppress(ValueError):  # a known propensity has no models to compare
-        benchmark = plain_records(found.benchmark)
+        benchmark = [
+            line for line in plain_records(found.benchmark) if line["q95"] is not None
+        ]  # models of one class only
     for line in benchmark[:6]:
         sentences.append(
             f"For comparison: “{line['group']}”, which the model includes, changes these odds by a factor of up to "

@@ -198,11 +198,12 @@ def _thin_sets(sets: pd.DataFrame, sums: SetSums, found: SupportMap, limits: Sup
     out = []
     heaviest = sums.top.max(axis=1) / np.maximum(sums.amount, 1e-300)
     small = sums.small / np.maximum(sums.asked, 1)
-    shares = zip(sets.to_dict("records"), heaviest, small, strict=True)
+    much = np.flatnonzero(sets["wanted"] >= limits.wanted)  # of very many sets, most are wanted by few runs
+    shares = zip(sets.iloc[much].to_dict("records"), heaviest[much], small[much], strict=True)
     for line, heavy, low in shares:
         name, wanted, rows = line["set"], line["wanted"], line["rows_wanting"]
         reported = line["rows_recorded"] == 0 or (rows == 0 and bool(found))
-        if wanted >= limits.wanted and not reported and not name.startswith("("):
+        if not reported and not name.startswith("("):
             out.append(thin_words(name, wanted, rows, line["ess"], float(heavy), float(low), limits))
     return [text for text in out if text]
 

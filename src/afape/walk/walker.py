@@ -19,6 +19,7 @@ __all__ = ["WalkOptions", "exact_walk", "walk"]
 
 
 _FIRST_CHUNK = 1024  # rows; their number of states determines the size of the later chunks
+_NARROW = 8  # groups up to which a chunk has the full number of states; wider states have more edges
 _MAX_STATES, _TRAJECTORIES = 4096, 64  # limits of a row if there are few rows
 _FEWEST_STATES, _FEWEST_TRAJECTORIES = (
     128,
@@ -107,7 +108,8 @@ def _walk_chunk(ground: Ground, rows: Ints, options: WalkOptions, seed: int) -> 
     if options.max_states > 0 and len(rows):
         try:
             # A factor of 4, so that a chunk with somewhat more states than expected need not start again.
-            table, overflow = exact_walk(ground, rows, options.max_states, 4 * options.chunk_lines)
+            n_lines = 4 * options.chunk_lines * _NARROW // max(ground.data.problem.n_groups, _NARROW)
+            table, overflow = exact_walk(ground, rows, options.max_states, n_lines)
         except TooManyLinesError:
             for half in np.array_split(rows, 2):
                 yield from _walk_chunk(ground, half, options, seed)
