@@ -51,6 +51,7 @@ class Request:
     seed: int
     jobs: int
     sensitivity: bool
+    min_cell: int
     allow_pickle: bool
 
     @property
@@ -66,6 +67,7 @@ class Request:
         words += ["--bootstrap", str(self.bootstrap)] if self.bootstrap else []
         words += ["--confidence", f"{self.confidence:g}", "--seed", str(self.seed)]
         words += [] if self.sensitivity else ["--no-sensitivity"]
+        words += ["--min-cell", str(self.min_cell)] if self.min_cell != options.MIN_CELL else []
         words += ["--allow-pickle"] if self.allow_pickle else []
         words += ["--report", str(self.report)] if self.report else []
         return shlex.join(words)
@@ -87,13 +89,14 @@ def evaluate(
     seed: options.Seed = 0,
     jobs: options.Jobs = 1,
     sensitivity: options.Sensitivity = True,
+    min_cell: options.MinCell = options.MIN_CELL,
     as_json: options.AsJson = False,
     allow_pickle: options.AllowPickle = False,
 ) -> None:
     """Estimate the costs of one or several policies, print them, and write the report."""
     request = Request(
         data, problem, tuple(policy), classifier, decide, train_share, estimators, report, bootstrap, confidence, seed, jobs,
-        sensitivity, allow_pickle,
+        sensitivity, min_cell, allow_pickle,
     )  # fmt: skip
     screen = Screen(as_json)
     with screen.work() as tell:
@@ -205,13 +208,22 @@ def _write_report(
     from ..report.page import write_report
 
     details = {  # a page that is passed on shows no folders
+        "classifier": notes[-1],
         "command": re.sub(r"[^\s='\"]*/", "", request.command),
         "data": request.data.name,
         "problem": request.problem.name,
         "seed": request.seed,
     }
     wanted = False if sensitivity is None else sensitivity  # None would compute it
-    write_report(comparison, report, sensitivity=wanted, notes=notes, details=details)
+    write_report(
+        comparison,
+        report,
+        sensitivity=wanted,
+        notes=notes[:-1],
+        details=details,
+        min_cell=request.min_cell,
+        in_file=True,
+    )
 
 
 def _print(screen: Screen, comparison: Comparison, notes: list[str], report: Path | None) -> None:

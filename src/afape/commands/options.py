@@ -8,6 +8,7 @@ from typing import Annotated
 import typer
 
 __all__ = [
+    "MIN_CELL",
     "AllowPickle",
     "AsJson",
     "Bootstrap",
@@ -17,6 +18,7 @@ __all__ = [
     "Decide",
     "Estimators",
     "Jobs",
+    "MinCell",
     "ProblemPath",
     "Report",
     "Seed",
@@ -81,6 +83,10 @@ Sensitivity = Annotated[
         "--sensitivity/--no-sensitivity",
         help="Report how strong an unmeasured reason would have to be to change the conclusions.",
     ),
+]
+MIN_CELL = 10
+MinCell = Annotated[
+    int, typer.Option("--min-cell", min=0, help="The report does not show what fewer rows than this have in common.")
 ]
 AllowPickle = Annotated[
     bool,

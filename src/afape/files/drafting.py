@@ -17,11 +17,20 @@ from .errors import TableError, nearest
 
 __all__ = ["draft_problem"]
 
-_BLANKS = ("", "nan", "na", "n/a", "#n/a", "null", "none", "?", ".", "-", "unknown", "missing")
+_BLANKS = (
+    "", "nan", "na", "n/a", "n.a.", "#n/a", "null", "none", "nil", "?", ".", "-", "--", "---", "unknown", "unk", "missing",
+    "not done", "not measured", "not recorded", "not taken", "not tested", "not available", "not known",
+)  # fmt: skip
 _LABELS = r"(label|target|outcome|class|y|died|death|dead|mortality|diagnosis|default|income|risk.*|.*_label|is_.*)"
-_CLUSTERS = r"(.*(patient|subject|person|customer|client|mrn|hadm|stay|encounter).*|id|.*[_ ]id)"
+_CLUSTERS = r"(.*(patient|subject|person|customer|client|mrn|hadm|stay|encounter).*|id|.*[_ .-](id|nr|no|number))"
+_CAMEL_ID = r".*[a-z](ID|Id|Nr|No)"
+_DATE = r"(\d{4}[-/.]\d{1,2}[-/.]\d{1,2}|\d{1,2}[-/.]\d{1,2}[-/.](\d{4}|\d{2}))([T ].*)?"
 _MOST_LEVELS = 50
+_FEW_ROWS = 30  # a level of fewer rows is rare
+_DATES = 0.9  # share of dates in a column of dates
 _MANY_CLASSES = 20  # a label with more values is probably a number
+_ROWS_OF_IDS = 100  # in a table of more rows, a column of whole numbers that never repeat is an identifier
+_FEW_GAPS = 0.95  # share of rows that record a group which recording may depend on if the other rows are dropped
 _TOGETHER = 0.95  # columns form a group if this share of the rows that lack either lacks both
 _FREE = "always_recorded"
 
@@ -38,8 +47,9 @@ class _Draft:
     left_out: dict[str, str] = field(default_factory=dict)  # columns, with the reason
     clusters: list[str] = field(default_factory=list)
     codes: list[str] = field(default_factory=list)
-    first_code: str = ""
+    code_texts: dict[str, None] = field(default_factory=dict)  # different codes, in the order of the columns
     texts: list[str] = field(default_factory=list)  # text columns of numbers
+    gaps: dict[str, Any] = field(default_factory=dict)  # by group with gaps, True where a row lacks it
 
 
 def draft_problem(frame: pd.DataFrame, label: str | None = None, name: str = "data.csv") -> str:
@@ -123,14 +133,14 @@ def _sort_columns(draft: _Draft, frame: pd.DataFrame) -> None:
         reason = _unfit(name, column)
         if reason:
             draft.left_out[name] = reason
-            if re.fullmatch(_CLUSTERS, name.lower()) and 1 < column.nunique() < len(column) and column.notna().all():
+            if _named_as_id(name) and 1 < column.nunique() < len(column) and column.notna().all():
                 draft.clusters.append(name)
             continue
         if pd.api.types.is_numeric_dtype(column) and (
             found := missing_codes(column.to_numpy(dtype=float, na_value=np.nan))
         ):
             draft.codes.append(f"{name}: {', '.join(f'{code:g} in {count} rows' for code, count in found.items())}")
-            draft.first_code = draft.first_code or f"{min(found):g}"
+            draft.code_texts |= dict.fromkeys(f"{code:g}" for code in found)
         missing = column.isna().to_numpy()
         if missing.any():
             gaps[name] = missing
@@ -142,8 +152,18 @@ def _sort_columns(draft: _Draft, frame: pd.DataFrame) -> None:
         group = _group_name(members, draft.groups)
         draft.groups[group] = members
         either, both = (f([gaps[m] for m in members], axis=0) for f in (np.any, np.all))
-        share, partial = 100 * (1 - either.mean()), int((either & ~both).sum())
-        draft.notes[group] = f"recorded in {share:.1f} % of rows" + (f"; only in part in {partial}" if partial else "")
+        draft.gaps[group], partial = either, int((either & ~both).sum())
+        draft.notes[group] = _share_words(either) + (f"; only in part in {partial}" if partial else "")
+
+
+def _share_words(lacking: Any) -> str:
+    """Return how many rows have a group, which rounding must not turn into all of them."""
+    share = 100 * (1 - lacking.mean())
+    return f"recorded in {share:.1f} % of rows" if share < 99.5 else f"recorded in all rows but {int(lacking.sum())}"
+
+
+def _named_as_id(name: str) -> bool:
+    return bool(re.fullmatch(_CLUSTERS, name.lower()) or re.fullmatch(_CAMEL_ID, name))
 
 
 def _unfit(name: str, column: pd.Series[Any]) -> str:
@@ -156,15 +176,31 @@ def _unfit(name: str, column: pd.Series[Any]) -> str:
         return "always the same value"
     if pd.api.types.is_datetime64_any_dtype(column):
         return "a date; use a number of days"
+    if _is_date(found):
+        return "dates as text; use a number of days, such as the days since admission"
     text = not pd.api.types.is_numeric_dtype(column) and not pd.api.types.is_bool_dtype(column)
     if text and levels > _MOST_LEVELS:
-        return f"text with {levels} different values"
-    if re.fullmatch(_CLUSTERS, name.lower()) and levels > max(20, len(found) // 20):
+        rare = int((found.value_counts() < _FEW_ROWS).sum())
+        return (
+            f"text with {levels} different values, {rare} of them in fewer than {_FEW_ROWS} rows. If they matter, make groups "
+            'of them in the data (the rare ones as "other", or codes by their first letters), and add the column to a group'
+        )
+    if _named_as_id(name) and levels > max(20, len(found) // 20):
         return "looks like an identifier"
     whole = not text and pd.api.types.is_integer_dtype(column) and levels == len(column) and len(column) > 20
     if whole and bool((column.diff().dropna() == 1).all()):
         return "counts the rows"
-    return ""
+    return (
+        "a different whole number in every row, so it looks like an identifier"
+        if whole and levels > _ROWS_OF_IDS
+        else ""
+    )
+
+
+def _is_date(found: pd.Series[Any]) -> bool:
+    """True for texts that are dates, but for one in ten."""
+    texts = found[found.map(lambda v: isinstance(v, str))].astype(str).str.strip()
+    return len(texts) > 0 and len(texts) == len(found) and float(texts.str.fullmatch(_DATE).mean()) >= _DATES
 
 
 def _missing_together(gaps: dict[str, Any]) -> list[list[str]]:
@@ -240,8 +276,9 @@ def _written(draft: _Draft, frame: pd.DataFrame, name: str) -> str:
     if draft.codes:
         lines += [
             "",
-            "# EDIT: these numbers look like codes for a missing value. If they mean that nothing was recorded, list them above",
-            f"# [groups]: blanks = [{_quoted(draft.first_code)}]. If they are values, name the columns in [blank_means].",
+            "# EDIT: these numbers look like codes for a missing value. If they mean that nothing was recorded, write above [groups]",
+            f"# blanks = {_listed([*draft.blanks, *draft.code_texts])}",
+            "# which holds for all columns. If they are values, name the columns in [blank_means].",
         ]
         lines += [f"#   {_comment(code)}" for code in draft.codes]
     if draft.texts:
@@ -266,12 +303,17 @@ def _cost_hint(classes: list[Any]) -> list[str]:
     if len(classes) != 2:
         return []
     (a, b), (first, second) = ([_comment(f(label_text(c))) for c in classes] for f in (str, _key))
-    return [
-        "# If errors have different costs, replace the line above by a table at the end of the file:",
-        "# [misclassification_cost]",
-        f"# {first} = {{ {second} = 10.0 }}  # true {a}, predicted {b}",
-        f"# {second} = {{ {first} = 50.0 }}",
+    lines = [
+        f"# If errors have different costs, use this line in place of the one above (10: true {a}, predicted {b}):",
+        f"# misclassification_cost = {{ {first} = {{ {second} = 10.0 }}, {second} = {{ {first} = 50.0 }} }}",
     ]
+    if all(re.fullmatch(r"-?\d+|True|False", label_text(c)) for c in classes):
+        one, other = sorted((first, second))
+        lines += [
+            "# Names of the labels, which all tables and reports then use, and the costs above too:",
+            f'# classes = {{ {one} = "no", {other} = "yes" }}',
+        ]
+    return lines
 
 
 def _missingness_lines(draft: _Draft) -> list[str]:
@@ -284,6 +326,7 @@ def _missingness_lines(draft: _Draft) -> list[str]:
         lines += [
             'assumption = "MAR"  # recording depends only on these groups, which every row has:',
             f"given = {_listed(free)}",
+            *_nearly_always(draft, free),
         ]
     else:
         lines += ['assumption = "MCAR"  # recording depends on nothing (no column is recorded in every row)']
@@ -293,6 +336,21 @@ def _missingness_lines(draft: _Draft) -> list[str]:
         '# graph = "age -> R_cbc; age, cbc -> R_lactate"',
     ]
     return lines
+
+
+def _nearly_always(draft: _Draft, free: list[str]) -> list[str]:
+    """Return what it costs to let recording depend on groups with few gaps as well."""
+    nearly = [group for group, lacking in draft.gaps.items() if lacking.mean() <= 1 - _FEW_GAPS]
+    if not nearly:
+        return []
+    lacking = np.any([draft.gaps[group] for group in nearly], axis=0)
+    return [
+        f"# Few rows lack {_comment(_listed(nearly)[1:-1])}. Recording may depend on these groups too, if the "
+        f"{int(lacking.sum())} of {len(lacking):,} rows that lack one are dropped. "
+        "Then these lines replace the one above:",
+        f"# given = {_listed([*free, *nearly])}",
+        "# drop_gaps = true",
+    ]
 
 
 def _comment(text: str) -> str:

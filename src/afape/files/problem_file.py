@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -9,6 +10,7 @@ from typing import Any
 from ..data.problem import Problem, label_text
 from ..data.retrospective import Retrospective
 from ..missingness.assumptions import MAR, MCAR, MNAR
+from .class_names import class_names_in, with_class_names
 from .errors import ProblemFileError, nearest
 from .toml_positions import KeyPath
 from .toml_source import TomlSource
@@ -50,6 +52,8 @@ class ProblemFile:
         Texts in the data file that mean "never recorded".
     draft : bool
         True if prices and costs are still the placeholders of ``afape init``.
+    class_names : mapping from label, as text, to name
+        Names that replace the labels of the table; empty to keep the labels.
     """
 
     source: TomlSource = field(repr=False)
@@ -59,10 +63,13 @@ class ProblemFile:
     missing_labels: str = "raise"
     blanks: tuple[str, ...] = ()
     draft: bool = False
+    class_names: Mapping[str, str] = field(default_factory=dict)
 
     def records(self, frame: Any) -> Retrospective:
         """Return the table as records of this problem; an error names the line of a column that the table lacks."""
         self._check_columns([str(c) for c in getattr(frame, "column_names", frame.columns)])
+        if self.class_names:
+            frame = with_class_names(frame, str(self.problem.label), self.class_names, self.source)
         try:
             data = Retrospective(frame, self.problem, cluster=self.cluster, missing_labels=self.missing_labels)
         except (TypeError, ValueError) as error:
@@ -117,14 +124,14 @@ def read_problem(path: str | Path) -> ProblemFile:
             raise source.error((), f"the key {key!r} is missing. `afape init DATA` drafts a complete file.")
     groups = _groups(source)
     costs = {name: price for name in groups if (price := _price(source, name)) is not None}
-    label = source.text(("label",))
+    label, names = source.text(("label",)), class_names_in(source)
     _check_once(source, groups, label)
     arguments = {
         "groups": groups,
         "costs": costs,
         "label": label,
-        "misclassification_cost": _cost(source),
-        "classes": source.data.get("classes"),
+        "misclassification_cost": _cost(source, names),
+        "classes": list(names.values()) or source.data.get("classes"),
         "categories": _by_column(source, "categories", groups),
         "blank_means": _by_column(source, "blank_means", groups),
     }
@@ -145,6 +152,7 @@ def read_problem(path: str | Path) -> ProblemFile:
         missing_labels,
         tuple(source.texts(("blanks",))) if "blanks" in source.data else (),
         source.flag(("draft",)),
+        names,
     )
 
 
@@ -195,8 +203,11 @@ def _check_once(source: TomlSource, groups: dict[str, list[str]], label: str) ->
             owner[column] = name
 
 
-def _cost(source: TomlSource) -> Any:
-    """Return the misclassification cost: one number, or a labelled matrix from tables <true> = { <predicted> = cost }."""
+def _cost(source: TomlSource, names: Mapping[str, str]) -> Any:
+    """Return the misclassification cost: one number, or a labelled matrix from tables <true> = { <predicted> = cost }.
+
+    Labels that have ``names`` are called by them.
+    """
     path = ("misclassification_cost",)
     cost = source.value(path)
     if isinstance(cost, int | float) and not isinstance(cost, bool):
@@ -210,7 +221,7 @@ def _cost(source: TomlSource) -> Any:
         )
     import pandas as pd
 
-    declared = [label_text(c) for c in source.data.get("classes", [])]
+    declared = [*names.values()] or [label_text(c) for c in source.data.get("classes", [])]
     inner = [str(k) for row in cost.values() if isinstance(row, dict) for k in row]
     labels = declared or list(dict.fromkeys([*cost, *inner]))
     for true, row in cost.items():

@@ -32,6 +32,8 @@ def behaviour_content(
     events: list[dict[str, Any]] = [
         {
             "event": f"acquires {group}",
+            "group": group,
+            "never": all(p is not None and _is_zero(p.rates[group]) for p in parts.values()),
             "price": prices[group],
             "recorded": recorded[group],
             "cells": [None if p is None else _numbers(p.rates[group], p.confidence) for p in parts.values()],
@@ -45,9 +47,15 @@ def behaviour_content(
                 None if p is None else _numbers(p.confusion[true, predicted], p.confidence) for p in parts.values()
             ]
             event = f"predicts “{predicted}” where “{true}” is true"
-            events.append({"event": event, "price": float(tariff.costs[y, k]), "recorded": None, "cells": cells})
+            line = {"event": event, "group": None, "never": False, "price": float(tariff.costs[y, k]), "recorded": None}
+            events.append({**line, "cells": cells})
     means = [None if p is None or isinstance(p.acquisitions, Bounds) else p.acquisitions.value for p in parts.values()]
     return {"events": events, "metrics": _metrics(list(parts.values())), "means": means}
+
+
+def _is_zero(rate: Estimate) -> bool:
+    """True if a policy surely never does this."""
+    return not isinstance(rate, Bounds) and rate.value == 0 and rate.std_error == 0
 
 
 def _parts(evaluation: Evaluation, estimator: str) -> Parts | None:

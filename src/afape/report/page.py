@@ -19,7 +19,7 @@ from ..sensitivity_analysis.analysis import Sensitivity
 from .figures import figures_of
 from .price_fields import prices_of
 from .sensitivity import sensitivity_of, starting_from_answer
-from .sentences import cost, number, percent, share_words
+from .sentences import cost, interval_words, number, percent
 from .small_cells import without_small
 from .summary import check_content, origin_of, page_estimator, summarize
 
@@ -41,6 +41,7 @@ def write_report(
     notes: Sequence[str] = (),
     details: Mapping[str, Any] | None = None,
     min_cell: int = 10,
+    in_file: bool = False,
 ) -> None:
     """Write a self-contained page: reading it needs no other file, no server and no network.
 
@@ -55,9 +56,11 @@ def write_report(
     notes : sequence of str
         Sentences at the top of the page.
     details : mapping, optional
-        Shown under the details, such as command, files and seed.
+        Shown under the details, such as command, files and seed; ``classifier`` is also shown at the top.
     min_cell : int
-        Patterns of recording and subgroups with fewer rows are left out of the page.
+        Patterns of recording, subgroups and numbers of rows below this are left out of the page.
+    in_file : bool
+        True if the assumption stands in a problem file: then advice is in the words of such a file.
     """
     require_report()
     target = check_target("path", path)
@@ -72,7 +75,8 @@ def write_report(
     with atomic_write(target) as draft:
         draft.write_bytes(b"")  # a path that cannot be written is an error before the work
         draft.write_text(
-            render(found, sensitivity=sensitivity, notes=notes, details=details, min_cell=min_cell), encoding="utf-8"
+            render(found, sensitivity=sensitivity, notes=notes, details=details, min_cell=min_cell, in_file=in_file),
+            encoding="utf-8",
         )
 
 
@@ -83,6 +87,7 @@ def render(
     notes: Sequence[str] = (),
     details: Mapping[str, Any] | None = None,
     min_cell: int = 10,
+    in_file: bool = False,
 ) -> str:
     """Return the text of the page."""
     from markupsafe import Markup
@@ -90,7 +95,9 @@ def render(
     comparison = found if isinstance(found, Comparison) else Comparison({found.policy: found}, found.confidence)
     comparison = without_small(comparison, origin_of(comparison).data, min_cell)
     analysis = _analysis(comparison, sensitivity)
-    content = summarize(comparison, sensitivity=analysis, notes=notes, details=details, min_cell=min_cell)
+    content = summarize(
+        comparison, sensitivity=analysis, notes=notes, details=details, min_cell=min_cell, in_file=in_file
+    )
     prices = prices_of(comparison, content["estimator"])
     script = _file("report.js")
     return str(
@@ -134,9 +141,9 @@ def _template() -> Any:
     environment = Environment(autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True)
     environment.filters |= {
         "cost": cost,
+        "interval_words": interval_words,
         "number": number,
         "percent": percent,
-        "share_words": share_words,
         "svg": Markup,
     }
     environment.globals["max"] = max

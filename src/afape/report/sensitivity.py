@@ -58,16 +58,14 @@ def starting_from_answer(found: Sensitivity, comparison: Comparison, estimator: 
 
 def sensitivity_content(found: Sensitivity, estimator: str) -> dict[str, Any]:
     """Return tables and sentences as plain numbers and text; the bounds start from the estimates of the page."""
-    sentences = _tipping(found)
+    sentences, tips = _tipping(found)
     benchmark: list[dict[str, Any]] = []
     with suppress(ValueError):  # a known propensity has no models to compare
-        benchmark = [
-            line for line in plain_records(found.benchmark) if line["q95"] is not None
-        ]  # models of one class only
-    for line in benchmark[:6]:
+        benchmark = plain_records(found.benchmark)
+    if known := [f"{line['q95']:.2f} (“{line['group']}”)" for line in benchmark[:6] if line["q95"] is not None]:
         sentences.append(
-            f"For comparison: “{line['group']}”, which the model includes, changes these odds by a factor of up to "
-            f"{line['q95']:.2f} (in 95 % of cases)."
+            "For comparison: what the model includes changes these odds, in 95 % of cases, by a factor of up to "
+            f"{', '.join(known)}."
         )
     how = (
         f"At Λ = 1 the bounds are the estimates by {estimator}, as above. For other Λ, what such a reason changes is computed by "
@@ -76,20 +74,24 @@ def sensitivity_content(found: Sensitivity, estimator: str) -> dict[str, Any]:
     )
     lines = plain_records(found.table)
     table = [{"policy": name, "bounds": [line for line in lines if line["policy"] == name]} for name in found.policies]
-    return {"table": table, "benchmark": benchmark, "sentences": sentences, "how": how}
+    flat = bool((found.table["bound_upper"] - found.table["bound_lower"]).abs().max() == 0)
+    return {"flat": flat, "table": table, "benchmark": benchmark, "sentences": sentences, "how": how, "tips": tips}
 
 
-def _tipping(found: Sensitivity) -> list[str]:
-    """One sentence for each of the four next policies in the ranking: up to which strength the first stays cheaper."""
+def _tipping(found: Sensitivity) -> tuple[list[str], float | None]:
+    """Return a sentence for each of the four next policies, up to which strength the first stays cheaper, and the least of these.
+
+    Infinite strengths count as the largest one searched; the least is None without a ranking.
+    """
     estimates = {name: found.estimate(name) for name in found.policies}
     ranked = sorted((n for n in estimates if np.isfinite(estimates[n])), key=lambda n: estimates[n])
     if len(ranked) < 2:
-        return ["Fewer than two policies have an estimate, so there is no ranking to change."]
-    return [_pair(found, ranked[0], other) for other in ranked[1:5]]
+        return ["Fewer than two policies have an estimate, so there is no ranking to change."], None
+    tips = {other: found.tipping(ranked[0], other, largest=_LARGEST, bootstrap=0).Lambda for other in ranked[1:5]}
+    return [_pair(ranked[0], other, at) for other, at in tips.items()], min(_LARGEST, *tips.values())
 
 
-def _pair(found: Sensitivity, best: str, other: str) -> str:
-    tips = found.tipping(best, other, largest=_LARGEST, bootstrap=0).Lambda
+def _pair(best: str, other: str, tips: float) -> str:
     if not np.isfinite(tips):
         return (
             f"Even an unmeasured reason that changes the odds of being recorded by a factor of {_LARGEST:g} would not make "

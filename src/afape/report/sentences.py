@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from functools import partial
 from math import floor, log10
 
 import numpy as np
+import pandas as pd
 
 from ..estimators.estimate import Bounds, Estimate
 from ..estimators.unseen import ENOUGH_ROWS
@@ -19,9 +20,10 @@ __all__ = [
     "assumption_words",
     "cost",
     "decimals_of",
+    "interval_words",
     "number",
     "percent",
-    "share_words",
+    "weighed_words",
 ]
 
 _Writer = Callable[[float | None], str]
@@ -66,16 +68,25 @@ def cost(value: float | None, decimals: int) -> str:
 
 
 def percent(share: float | None, digits: int = 1) -> str:
-    """Return a share in percent."""
-    return "–" if share is None or share != share else f"{100 * share:.{digits}f} %".replace("-", "−")
+    """Return a share in percent; 0 and 100 % are exact, and a share near them says so. The script of the page does the same."""
+    if share is None or share != share:
+        return "–"
+    least = 10.0**-digits
+    if share in (0, 1):
+        return f"{100 * share:.0f} %"
+    if 0 < 100 * share < least / 2:
+        return f"< {least:g} %"
+    if 0 < 100 * (1 - share) < least / 2:
+        return f"> {100 - least:g} %"
+    return f"{100 * share:.{digits}f} %".replace("-", "−")
 
 
-def share_words(cell: Mapping[str, float | None]) -> str:
-    """Return an estimated share with its interval, ``61.0 % (59.8 to 62.2)``; a share that is certain has none."""
-    whole, low, high = percent(cell["estimate"]), cell["lower"], cell["upper"]
+def interval_words(cell: Mapping[str, float | None]) -> str:
+    """Return the interval of an estimated share, ``59.8 to 62.2``; a share that is certain has none."""
+    low, high = cell["lower"], cell["upper"]
     if low is None or high is None or low == high or not cell["estimate"]:
-        return whole
-    return f"{whole} ({percent(low).removesuffix(' %')} to {percent(high).removesuffix(' %')})"
+        return ""
+    return f"{percent(low).removesuffix(' %')} to {percent(high).removesuffix(' %')}"
 
 
 def assumption_words(missingness: MCAR | MAR | MNAR, label: str) -> str:
@@ -92,6 +103,38 @@ def assumption_words(missingness: MCAR | MAR | MNAR, label: str) -> str:
             "Recording depends on nothing else, in particular not on the missing values."
         )
     return "We assume that recording depends only on what the graph below shows."
+
+
+def weighed_words(rejected: pd.DataFrame, wanted: Collection[str], tips: float | None) -> str:
+    """Return a sentence that says if the contradictions of the assumption are strong enough to change the ranking.
+
+    A variable of which one standard deviation changes the odds of being recorded by a factor is compared with an unmeasured
+    reason that changes them by this factor. ``wanted`` are the groups that the policies acquire, ``tips`` is the least strength
+    at which the ranking could change.
+    """
+    if len(rejected) == 0:
+        return ""
+    mine = rejected[rejected["recording"].isin(wanted)]
+    if len(mine) == 0:
+        return "All of them are about groups that no policy acquires, so they do not matter for these costs."
+    if tips is None:
+        return ""
+    strengths = np.exp(np.abs(np.log(mine["odds_ratio"].to_numpy(dtype=float))))
+    strong = mine[strengths >= tips]
+    measure = "if one standard deviation of the variable is compared with an unmeasured reason (Λ)"
+    if tips <= 1:
+        return "The order of the policies is open even without them: the records cannot distinguish the best two."
+    if len(strong) == 0:
+        return (
+            f"None of the {len(mine)} about groups that the policies acquire is strong enough to change the order of the "
+            f"policies, {measure}: this needs a factor of {tips:.2f} in the odds, and the largest is {np.nanmax(strengths):.2f}."
+        )
+    pairs = dict.fromkeys(f"“{line['of']}” for “{line['recording']}”" for line in strong.to_dict("records"))
+    return (
+        f"{len(strong)} of the {len(mine)} about groups that the policies acquire are strong enough to change the order of the "
+        f"policies, {measure}: this needs a factor of {tips:.2f} in the odds. They are {', '.join([*pairs][:4])}"
+        f"{f' and {len(pairs) - 4} more' if len(pairs) > 4 else ''}. The others are too weak for that."
+    )
 
 
 def _listed(names: Sequence[str], most: int = 8) -> str:

@@ -16,12 +16,13 @@ from ..check import check_missingness
 from ..data.retrospective import Retrospective
 from ..estimators.estimate import TARGETS, Bounds, Estimate
 from ..files.writing import plain_value
+from ..missingness.assumptions import MNAR
 from ..results.comparison import Comparison
 from ..results.evaluation import Evaluation, Origin
 from ..sensitivity_analysis.analysis import Sensitivity
 from .behaviour import behaviour_content
 from .sensitivity import is_repriced, sensitivity_content
-from .sentences import STANDING_ASSUMPTIONS, answer_of, assumption_words, decimals_of
+from .sentences import STANDING_ASSUMPTIONS, answer_of, assumption_words, decimals_of, weighed_words
 from .small_cells import shown_patterns, without_small
 
 __all__ = ["difference", "origin_of", "page_estimator", "summarize"]
@@ -50,6 +51,7 @@ def summarize(
     notes: Sequence[str] = (),
     details: Mapping[str, Any] | None = None,
     min_cell: int = 10,
+    in_file: bool = False,
 ) -> dict[str, Any]:
     """Return the content of the report as a dict, ready for JSON.
 
@@ -65,6 +67,8 @@ def summarize(
         Shown under the details, such as command, files and seed.
     min_cell : int
         Patterns of recording and subgroups with fewer rows are left out; numbers of rows are nowhere.
+    in_file : bool
+        True if the assumption stands in a problem file: then advice is in the words of such a file.
     """
     check_instance("found", found, Comparison, "a result of afape.compare")
     if sensitivity is not None:
@@ -78,6 +82,7 @@ def summarize(
         {"place": k, **_policy(name, e, found, estimator)} for k, (name, e) in enumerate(found.evaluations.items())
     ]
     prices = _prices(found, origin.data)
+    strength = None if sensitivity is None else sensitivity_content(sensitivity, estimator)
     totals = [e for name in found.evaluations if (e := _estimate(found, name, estimator, "total")) is not None]
     return {
         **{"ranking": [], "differences": [], "reason": ""},
@@ -92,9 +97,9 @@ def summarize(
         "policies": policies,
         "naive": _naive(found, estimator),
         "behaviour": behaviour_content(found.evaluations, estimator, prices, origin.data),
-        "strength": None if sensitivity is None else sensitivity_content(sensitivity, estimator),
+        "strength": strength,
         "data": _data(origin.data, prices, min_cell),
-        "assumption": _assumption(found, origin),
+        "assumption": _assumption(found, origin, None if strength is None else strength["tips"], in_file=in_file),
         "details": {**_versions(), "seed": origin.seed, **(details or {})},
     }
 
@@ -199,8 +204,14 @@ def difference(value: float, reference: float) -> float:
     return 0.0 if np.isclose(value, reference, rtol=1e-12, atol=0) else value - reference
 
 
-def _assumption(found: Comparison, origin: Origin) -> dict[str, Any]:
+def _assumption(found: Comparison, origin: Origin, tips: float | None, *, in_file: bool) -> dict[str, Any]:
     tested = check_missingness(origin.data, origin.missingness)
+    wanted = {
+        str(g) for e in found.evaluations.values() for g, w in e.support.groups[["group", "wanted"]].to_numpy() if w > 0
+    }
+    check = tested.to_dict() | {"weighed": weighed_words(tested.rejected, wanted, tips)}
+    if in_file and tested.suggestion is not None:
+        check["advice"] = [tested.suggestion.toml]
     said = [text for e in found.evaluations.values() for text in e.assumption]
     return {
         "name": repr(origin.missingness),
@@ -208,7 +219,8 @@ def _assumption(found: Comparison, origin: Origin) -> dict[str, Any]:
         "sentences": list(dict.fromkeys(said)),
         "standing": list(STANDING_ASSUMPTIONS),
         "graph": str(origin.missingness.graph_on(origin.data)),
-        "check": tested.to_dict(),
+        "graph_drawn": isinstance(origin.missingness, MNAR),  # without a graph of the user, words say it better
+        "check": check,
     }
 
 

@@ -120,7 +120,8 @@ def _assumption(evaluations: Mapping[str, Evaluation], estimators: Mapping[str, 
     origin = next(iter(evaluations.values())).origin
     assert origin is not None
     data, missingness = origin.data, origin.missingness
-    wanted = {str(line["group"]) for e in evaluations.values() for line in e.support.groups.to_dict("records")}
+    groups = pd.concat([e.support.groups for e in evaluations.values()])
+    wanted = set(groups.loc[groups["wanted"] > 0, "group"].astype(str))
     tests = [i for i in implications(missingness.graph_on(data)) if i.group in wanted]
     table = check_implications(data, tests)
     rejected = table[table["p_adjusted"] < _LEVEL]

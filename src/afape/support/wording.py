@@ -113,17 +113,16 @@ def thin_words(
 
 
 def heavy_words(rows: int, n_rows: int, ess: float, ten: float, largest: float, heaviest: pd.DataFrame) -> str:
-    """Which rows dominate the estimates, with which set, and what the user can do."""
+    """How much few rows dominate the estimates, with which set, and what the user can do."""
     by_set = heaviest.groupby("set")["share"].sum()
     worst = str(by_set.idxmax())
-    listed = ", ".join(str(r) for r in heaviest.loc[heaviest["set"] == worst, "row"][:_NAMED])
     at_start = worst.startswith("(")
     where = "arise at the start of the runs" if at_start else f"belong to {worst!r}"
     way = "Restrict" if at_start else f"Let the policy skip {worst!r} in rows like these, or restrict"
     return (
         f"A few rows dominate the estimates. After weighting, the {rows} of {n_rows} rows that represent the policy's runs "
         f"have an effective sample size of {ess:.3g}, and the ten heaviest rows have {percent(ten)} of the sum of squared "
-        f"weights. The largest weight is {largest:.3g}; most of the large weights {where} (rows {listed}; see "
+        f"weights. The largest weight is {largest:.3g}; most of the large weights {where} (see "
         f"support.heaviest). {way} the population to rows that are recorded more often."
     )
 

@@ -78,7 +78,12 @@
     const text = value.toLocaleString("en-US", { minimumFractionDigits: decimals, maximumFractionDigits: decimals });
     return /[1-9]/.test(text) ? text.replace("-", "−") : text.replace("-", "");
   }
-  function percent(share) { return (100 * share).toFixed(1) + " %"; }
+  function percent(share) {  // as sentences.percent in the package
+    if (share === 0 || share === 1) return 100 * share + " %";
+    if (share > 0 && 100 * share < 0.05) return "< 0.1 %";
+    if (share < 1 && 100 * (1 - share) < 0.05) return "> 99.9 %";
+    return (100 * share).toFixed(1) + " %";
+  }
   function dot(a, b) { let s = 0; for (let i = 0; i < a.length; i++) s += a[i] * b[i]; return s; }
 
   // Student's t by the incomplete beta function, and its quantile by bisection.
