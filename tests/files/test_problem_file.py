@@ -1,5 +1,6 @@
 """Problem files: what they say, where they are wrong, and drafts that can be used as they are."""
 
+import re
 import string
 import tomllib
 
@@ -287,3 +288,121 @@ def test_draft_of_a_table_without_anything_always_recorded(tmp_path):
     table = frame()[["hgb", "lactate", "died"]]
     table.loc[1, "lactate"] = np.nan
     assert read_problem(written(tmp_path, draft_problem(table))).missingness == afape.MCAR()
+
+
+NAMED = """
+label = "died"
+classes = { 0 = "survived", 1 = "dead" }
+misclassification_cost = { survived = { dead = 1 }, dead = { survived = 5 } }
+groups = { age = { columns = ["age"] } }
+missingness = { assumption = "MCAR" }
+"""
+
+
+@pytest.mark.parametrize("kind", [int, float, str, "polars", "pyarrow"])
+def test_labels_have_the_names_of_the_problem_file(tmp_path, kind):
+    said = read_problem(written(tmp_path, NAMED))
+    table = frame()[["age", "died"]]
+    if isinstance(kind, type):
+        table["died"] = table["died"].astype(kind)
+    else:
+        table = pytest.importorskip("polars").from_pandas(table)
+        table = table.to_arrow() if kind == "pyarrow" else table
+    data = said.records(table)
+    assert data.classes.tolist() == ["survived", "dead"]
+    assert data.labels.tolist() == [0, 1] * 20
+    assert data.costs.tolist() == [[0, 1], [5, 0]]
+
+
+def test_rows_without_a_label_have_no_name(tmp_path):
+    table = frame()[["age", "died"]]
+    table.loc[0, "died"] = np.nan
+    with pytest.raises(ProblemFileError, match="blank in 1 of 40 rows"):
+        read_problem(written(tmp_path, NAMED)).records(table)
+    dropped = NAMED.replace("label =", 'missing_labels = "drop"\nlabel =')
+    assert len(read_problem(written(tmp_path, dropped)).records(table)) == 39
+
+
+@pytest.mark.parametrize(
+    ("classes", "message"),
+    [
+        ('{ 0 = "survived", 2 = "dead" }', "'classes' must name every label, but lacks '1'"),
+        ('{ 0 = "dead", 1 = "dead" }', "must give the labels different names"),
+        ("{ 0 = 1, 1 = 2 }", "must be a text in quotes"),
+    ],
+)
+def test_names_of_labels_that_do_not_fit(tmp_path, classes, message):
+    text = NAMED.replace('{ 0 = "survived", 1 = "dead" }', classes).replace("survived = { dead = 1 }", "a = { b = 1 }")
+    text = re.sub("misclassification_cost = .*", "misclassification_cost = 1", text)
+    with pytest.raises(ProblemFileError, match=re.escape(message)) as caught:
+        read_problem(written(tmp_path, text)).records(frame()[["age", "died"]])
+    assert caught.value.line == 3
+
+
+@pytest.mark.parametrize("labels", [["0", "1"], ["0.0", "1.0"], ["True", "False"], ["it's", 'a "b"'], ["x y", "ä"]])
+def test_the_costs_in_comments_of_a_draft_are_valid_as_they_stand(tmp_path, labels):
+    table = frame()[["age", "hgb"]].assign(died=[labels[k % 2] for k in range(40)])
+    table.to_csv(tmp_path / "t.csv", index=False)
+    table = read_table(tmp_path / "t.csv")
+    text = draft_problem(table, label="died")
+    (commented,) = (line for line in text.splitlines() if line.startswith("# misclassification_cost"))
+    used = re.sub("(?m)^misclassification_cost = .*$", lambda _: commented.removeprefix("# "), text)
+    data = read_problem(written(tmp_path, used)).records(table)
+    assert sorted(np.ravel(data.costs)) == [0, 0, 10, 50]
+    names = [line for line in text.splitlines() if line.startswith("# classes")]
+    if labels[0] in ("0", "0.0", "True"):
+        named = read_problem(written(tmp_path, text.replace(names[0], names[0].removeprefix("# ")))).records(table)
+        assert sorted(named.classes) == ["no", "yes"]
+    else:
+        assert not names
+
+
+def odd(rows=600):
+    """Columns that must not become features as they are."""
+    rng = np.random.default_rng(0)
+    days = pd.date_range("2020-01-01", periods=rows)
+    return pd.DataFrame(
+        {
+            "RecordID": rng.permutation(10**5)[:rows],
+            "serial": rng.permutation(10**6)[:rows],
+            "admitted": days.strftime("%d.%m.%Y"),
+            "seen": days.strftime("%Y-%m-%d %H:%M"),
+            "icd": [f"A{k}" for k in rng.integers(0, 300, rows)],
+            "age": rng.normal(60, 10, rows).round(),
+            "uric_acid": rng.normal(5, 1, rows).round(2),
+            "systolic": np.where(rng.random(rows) < 0.2, -1, rng.normal(120, 10, rows).round()),
+            "diastolic": np.where(rng.random(rows) < 0.2, 999, rng.normal(80, 10, rows).round()),
+            "lactate": np.where(rng.random(rows) < 0.4, "not done", rng.normal(2, 1, rows).round(1).astype(str)),
+            "crp": np.where(rng.random(rows) < 0.4, "?", rng.normal(2, 1, rows).round(1).astype(str)),
+            "gcs": np.where(np.arange(rows) < 8, np.nan, rng.integers(3, 16, rows)),
+            "died": rng.integers(0, 2, rows),
+        }
+    )
+
+
+def test_a_draft_flags_what_is_no_feature(tmp_path):
+    text = draft_problem(odd(), label="died")
+    said = read_problem(written(tmp_path, text))
+    assert said.problem.feature_columns == ("age", "uric_acid", "systolic", "diastolic", "lactate", "crp", "gcs")
+    assert said.blanks == ("?", "not done")
+    for column, reason in {
+        "RecordID": "looks like an identifier",
+        "serial": "a different whole number in every row",
+        "admitted": "dates as text",
+        "seen": "dates as text",
+        "icd": "different values, 254 of them in fewer than 30 rows. If they matter, make groups of them",
+    }.items():
+        assert re.search(rf'#   "{column}": .*{reason}', text)
+    assert '[groups]: blanks = ["?", "not done", "-1", "999"]' in text
+    assert "#   systolic: -1 in" in text
+    assert "recorded in all rows but 8" not in text  # 98.7 %
+    assert "the 8 of 600 rows that lack one are dropped" in text
+    used = re.sub("(?m)^given = .*$", "", text).replace("# given", "given").replace("# drop_gaps", "drop_gaps")
+    assert read_problem(written(tmp_path, used)).missingness == afape.MAR(["always_recorded", "gcs"], drop_gaps=True)
+
+
+def test_a_draft_does_not_round_a_group_to_always_recorded():
+    table = frame(2000)[["age", "died"]].assign(gcs=1.0)
+    table["gcs"] = np.arange(2000.0) % 12
+    table.loc[3, "gcs"] = np.nan
+    assert "recorded in all rows but 1" in draft_problem(table, label="died")

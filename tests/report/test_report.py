@@ -1,5 +1,6 @@
 """The report: its content as numbers, the page made of it, names of the data that look like code."""
 
+import dataclasses
 import json
 import pickle
 import re
@@ -12,7 +13,8 @@ from report_records import EVIL, bounded_comparison, records
 
 import afape
 from afape.report.page import write_report
-from afape.report.sentences import number
+from afape.report.sentences import interval_words, number, percent, weighed_words
+from afape.report.small_cells import vague
 from afape.report.summary import difference, summarize
 
 
@@ -304,3 +306,105 @@ def test_a_page_shows_no_row_numbers_and_nothing_that_few_rows_have(tmp_path):
     assert [g["in_part"] for g in summarize(found)["data"]["groups"]] == [0, None]
     assert [g["in_part"] for g in summarize(found, min_cell=1)["data"]["groups"]] == [0, 1]
     assert all("row" not in line for policy in content["policies"] for line in policy["heaviest"])
+
+
+def test_shares_near_0_and_1_are_not_rounded_to_them():
+    shares = [0.0, 0.0004, 0.0006, 0.5, 0.9994, 0.99999, 1.0, -0.028, None]
+    assert [percent(s) for s in shares] == [
+        "0 %",
+        "< 0.1 %",
+        "0.1 %",
+        "50.0 %",
+        "99.9 %",
+        "> 99.9 %",
+        "100 %",
+        "−2.8 %",
+        "–",
+    ]
+    assert interval_words({"estimate": 0.61, "lower": 0.598, "upper": 0.622}) == "59.8 to 62.2"
+    assert interval_words({"estimate": 1.0, "lower": 1.0, "upper": 1.0}) == ""
+
+
+def test_a_policy_that_acquires_nothing_has_a_short_page(tmp_path):
+    classifier, data = records(600)
+    options = {"missingness": afape.MAR(given=["age"]), "estimators": ["ipw-semi"]}
+    found = afape.evaluate(data, afape.AcquireNone(), classifier, **options)
+    found.to_html(tmp_path / "none.html")
+    text = (tmp_path / "none.html").read_text()
+    assert "reasons for recording cannot change these costs" in text
+    assert "No policy acquires cbc, lactate." in text
+    assert embedded(tmp_path / "none.html")["content"]["strength"]["flat"]
+    assert found.doubts == ()
+
+
+def test_contradictions_are_weighed_by_the_strength_that_changes_the_order():
+    import pandas as pd
+
+    tests = pd.DataFrame({"recording": ["b", "b", "c"], "of": ["x", "y", "x"], "odds_ratio": [0.5, 1.1, 9.0]})
+    said = weighed_words(tests, {"b"}, 1.5)
+    assert said.startswith("1 of the 2 about groups that the policies acquire are strong enough")
+    assert "They are “x” for “b”. The others are too weak" in said
+    assert "None of the 2 about" in weighed_words(tests, {"b"}, 2.5)
+    assert "the largest is 2.00" in weighed_words(tests, {"b"}, 2.5)
+    assert "do not matter for these costs" in weighed_words(tests, {"d"}, 1.5)
+    assert "is open even without them" in weighed_words(tests, {"b"}, 1.0)
+    assert weighed_words(tests[:0], {"b"}, 1.5) == ""
+
+
+def test_advice_is_in_the_words_of_the_interface():
+    """Recording of lactate depends on the blood count, which few rows lack."""
+    import pandas as pd
+
+    rng = np.random.default_rng(0)
+    age, cbc = rng.normal(size=(2, 2000))
+    seen = rng.random(2000) < 1 / (1 + np.exp(-1.5 * cbc))
+    cbc[:20] = np.nan
+    frame = pd.DataFrame(
+        {"age": age, "cbc": cbc, "lactate": np.where(seen, age, np.nan), "died": rng.integers(2, size=2000)}
+    )
+    problem = afape.Problem(
+        {name: [name] for name in ("age", "cbc", "lactate")}, {"cbc": 1.0, "lactate": 2.0}, "died", 9.0
+    )
+    train, test = afape.Retrospective(frame, problem).split([0.3, 0.7], random_state=0)
+    options = {"missingness": afape.MAR(given=["age"]), "estimators": ["ipw-semi"]}
+    found = afape.evaluate(
+        test, afape.FixedOrder(["lactate"]), afape.ImputedClassifier(random_state=0).fit(train), **options
+    )
+    (python,), (toml,) = (
+        summarize(afape.Comparison({"x": found}, 0.95), in_file=in_file)["assumption"]["check"]["advice"]
+        for in_file in (False, True)
+    )
+    assert "afape.MAR(given=['age', 'cbc'], drop_gaps=True)" in python
+    assert 'given = ["age", "cbc"]\n    drop_gaps = true' in toml
+
+
+def test_a_page_has_nothing_about_single_rows(comparison):
+    """No row with its weight, no least or largest value, no small number of rows."""
+    content = summarize(comparison)
+    for policy in content["policies"]:
+        assert policy["heaviest"] == []
+        for table in ("sets", "groups", "weights"):
+            assert all(line.get("largest_weight") is None for line in policy[table])
+            assert all(line.get("smallest_propensity") is None for line in policy[table])
+    rows = {s["set"]: s["rows_recorded"] for s in content["policies"][2]["sets"]}
+    assert rows["cbc + lactate"] > 10
+    large = summarize(comparison, min_cell=int(rows["cbc + lactate"]) + 1)
+    assert {s["set"]: s["rows_recorded"] for s in large["policies"][2]["sets"]}["cbc + lactate"] is None
+    assert {s["set"]: s["share_recorded"] for s in large["policies"][2]["sets"]}["cbc + lactate"] is None
+
+
+def test_sentences_of_a_page_have_no_small_numbers_of_rows():
+    few = "recorded in 3 of 40 rows with age below 30; recorded in only 4 of the rows in which it is wanted; 50 of 900 rows"
+    assert vague(few, 10) == (
+        "recorded in fewer than 10 of 40 rows with age below 30; recorded in only fewer than 10 of the rows in which it is "
+        "wanted; 50 of 900 rows"
+    )
+    assert vague("0 of 40 rows", 10) == "0 of 40 rows"
+    assert vague(few, 0) == few
+
+
+def test_the_page_passes_its_sentences_through_that():
+    found = bounded_comparison()
+    told = dataclasses.replace(found["all"].support, advice=("Restrict it: 2 of 70 rows.",))
+    found = dataclasses.replace(found, evaluations={"all": dataclasses.replace(found["all"], support=told)})
+    assert summarize(found)["policies"][0]["advice"] == ["Restrict it: fewer than 10 of 70 rows."]

@@ -178,14 +178,16 @@ def test_words_and_what_follows():
     assert "9 implications tested, 1 rejected at level 0.05" in repr(found)
     assert afape.check_missingness(world(0, label=np.log(2)), afape.MAR(["base"], label=True)).holds
     by_value = afape.check_missingness(world(0, value=np.log(2)), MAR)
-    assert "Use afape.MNAR(graph=...) with b -> R_c in the graph" in by_value.advice[0]
+    assert 'use afape.MNAR(graph=...) with "b -> R_c" in the graph' in by_value.advice[0]
+    assert "A report (to_html) says if dependences of this size could change the order" in by_value.advice[0]
     assert "per standard deviation" in by_value.findings[0]
     assert "Use afape.MAR(given=['base'])" in afape.check_missingness(world(0), afape.MCAR()).advice[0]
     edge = afape.check_missingness(world(0, value=np.log(2)), GRAPH)
-    assert edge.advice == ("Add b -> R_c to the graph.",)
+    gaps = "Recording depends on groups with many gaps."
+    assert edge.advice == (f'{gaps} Add "b -> R_c" to the graph.',)
     assert found.suggestion.toml.endswith('assumption = "MAR"\n    given = ["base"]\n    label = true')
-    assert edge.suggestion.toml == "Add b -> R_c to 'graph' in the problem file."
-    assert 'assumption = "MNAR" and a graph with b -> R_c' in by_value.suggestion.toml
+    assert edge.suggestion.toml == f"{gaps} Add \"b -> R_c\" to 'graph' in the problem file."
+    assert 'assumption = "MNAR" and a graph with "b -> R_c"' in by_value.suggestion.toml
 
 
 def test_a_group_with_few_gaps_is_offered_with_its_price_in_rows():
@@ -196,6 +198,10 @@ def test_a_group_with_few_gaps_is_offered_with_its_price_in_rows():
     frame = pd.DataFrame({"a": a, "z": np.where(rng.random(4000) < 0.02, np.nan, z), "b": np.where(has, b, np.nan)})
     problem = afape.Problem({"a": ["a"], "z": ["z"], "b": ["b"]}, {"b": 1.0}, "y", 1.0)
     data = afape.Retrospective(frame.assign(y=rng.integers(0, 2, 4000)), problem)
+    lost = int((~data.recorded[:, 1]).sum())
+    graph = afape.check_missingness(data, afape.MNAR(graph="a -> R_b; a -> R_z")).suggestion
+    assert graph.edges == ("z -> R_b",)
+    assert f"which only {lost} of 4000 rows lack" in graph.toml
     found = afape.check_missingness(data, afape.MAR(["a"]))
     assert f"{int(data.values[:, 1].size - data.recorded[:, 1].sum())} of 4000 rows lack" in found.advice[0]
     assert "afape.MAR(given=['a', 'z'], drop_gaps=True)" in found.advice[0]
@@ -278,3 +284,21 @@ def test_the_gap_has_the_error_that_it_says():
         p = float(result.assumption[-1].rsplit("p = ", 1)[1].removesuffix("."))
         ratios.append(chi2.isf(p, 1))
     assert abs(np.mean(ratios) - 1) < 4 * np.sqrt(2 / 30)
+
+
+def test_a_graph_gets_edges_of_one_kind_joined_as_it_is_written():
+    """First arrows from groups that every row has, in the notation of a graph, then groups that are recorded together."""
+    rng = np.random.default_rng(0)
+    a, b, c = rng.normal(size=(3, 3000))
+    ward = rng.random(3000) < 1 / (1 + np.exp(-1.5 * a))
+    gone = [~ward & (rng.random(3000) < 0.6) for _ in range(2)]
+    frame = pd.DataFrame({"a": a, "b": np.where(gone[0], np.nan, b), "c": np.where(gone[1], np.nan, c)})
+    problem = afape.Problem({"a": ["a"], "b": ["b"], "c": ["c"]}, {"b": 1.0, "c": 1.0}, "y", 1.0)
+    data = afape.Retrospective(frame.assign(y=rng.integers(0, 2, 3000)), problem)
+    first = afape.check_missingness(data, afape.MNAR(graph="b -> R_c; R_b")).suggestion
+    assert first.python.startswith("Recording depends on groups that every row has.")
+    assert 'Add "a -> R_b, R_c" to the graph' in first.python
+    second = afape.check_missingness(data, afape.MNAR(graph="a -> R_b, R_c")).suggestion
+    assert second.python == 'Groups are recorded together. Add "R_c <-> R_b" to the graph.'
+    both = "a -> R_b, R_c; R_b <-> R_c"
+    assert afape.check_missingness(data, afape.MNAR(graph=both)).suggestion is None

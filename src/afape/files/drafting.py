@@ -276,9 +276,9 @@ def _written(draft: _Draft, frame: pd.DataFrame, name: str) -> str:
     if draft.codes:
         lines += [
             "",
-            "# EDIT: these numbers look like codes for a missing value. If they mean that nothing was recorded, write above [groups]",
-            f"# blanks = {_listed([*draft.blanks, *draft.code_texts])}",
-            "# which holds for all columns. If they are values, name the columns in [blank_means].",
+            "# EDIT: these numbers look like codes for a missing value. If they mean that nothing was recorded, write above",
+            f"# [groups]: blanks = {_listed([*draft.blanks, *draft.code_texts])}",
+            "# This holds for all columns. If they are values, name the columns in [blank_means].",
         ]
         lines += [f"#   {_comment(code)}" for code in draft.codes]
     if draft.texts:

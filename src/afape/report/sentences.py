@@ -133,7 +133,8 @@ def weighed_words(rejected: pd.DataFrame, wanted: Collection[str], tips: float |
     return (
         f"{len(strong)} of the {len(mine)} about groups that the policies acquire are strong enough to change the order of the "
         f"policies, {measure}: this needs a factor of {tips:.2f} in the odds. They are {', '.join([*pairs][:4])}"
-        f"{f' and {len(pairs) - 4} more' if len(pairs) > 4 else ''}. The others are too weak for that."
+        f"{f' and {len(pairs) - 4} more' if len(pairs) > 4 else ''}."
+        f"{' The others are too weak for that.' if len(strong) < len(mine) else ''}"
     )
 
 

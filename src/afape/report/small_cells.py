@@ -13,7 +13,7 @@ from ..data.retrospective import Retrospective
 from ..results.comparison import Comparison
 from ..results.evaluation import Evaluation
 
-__all__ = ["shown_patterns", "without_small"]
+__all__ = ["shown_patterns", "vague", "without_small"]
 
 _OF_ONE_ROW = ("smallest_propensity", "largest_weight")  # a least or largest value belongs to one person
 _COUNTS = {
@@ -42,7 +42,7 @@ def _without(evaluation: Evaluation, rare: set[str], min_cell: int) -> Evaluatio
         for name in ("sets", "groups", "estimators", "violations", "undecided")
     }
     texts: dict[str, Any] = {
-        name: tuple(_vague(t, min_cell) for t in getattr(support, name)) for name in ("warnings", "heavy", "advice")
+        name: tuple(vague(t, min_cell) for t in getattr(support, name)) for name in ("warnings", "heavy", "advice")
     }
     hidden = replace(support, balance=balance, heaviest=support.heaviest.iloc[:0], **tables, **texts)
     return replace(evaluation, subgroups=subgroups, support=hidden)
@@ -60,7 +60,7 @@ def _coarse(table: pd.DataFrame, min_cell: int) -> pd.DataFrame:
     return out
 
 
-def _vague(text: str, min_cell: int) -> str:
+def vague(text: str, min_cell: int) -> str:
     """Return a sentence in which small numbers of rows, as in ``3 of 40 rows``, are not given."""
 
     def words(found: re.Match[str]) -> str:

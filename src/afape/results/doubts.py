@@ -128,7 +128,10 @@ def _assumption(evaluations: Mapping[str, Evaluation], estimators: Mapping[str, 
     if len(rejected) == 0:
         return
     tested = int(table["p_value"].notna().sum())
-    head = f"{len(rejected)} of {tested} tests contradict the assumption: {rejected['words'].iloc[0]}."
+    head = (
+        f"{len(rejected)} of {tested} tests about groups that the policies acquire contradict the assumption: "
+        f"{rejected['words'].iloc[0]}."
+    )
     names, label = list(data.problem.group_names), data.problem.label
     always = [v for v in dict.fromkeys(rejected["of"]) if v in names and data.always_recorded[names.index(v)]]
     other = widened(missingness, always, label in set(rejected["of"]))

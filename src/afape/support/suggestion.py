@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from typing import Any
 
 import pandas as pd
 
@@ -15,7 +16,7 @@ __all__ = ["Suggestion", "suggestion_from"]
 
 _INDICATOR = "R_"
 _FEW_GAPS = 0.95  # share of rows that record a group from which rows without it may be dropped
-_SHOWN = 4  # edges named
+_SHOWN = 12  # terms of a graph that are named
 
 
 @dataclass(frozen=True)
@@ -47,8 +48,11 @@ class Suggestion:
             options = "".join(f", {name}=True" for name in more)
             return f"{self.reason} Use afape.{kind}({key}={names!r}{options}), and check again."
         if self.in_graph:
-            return f"Add {self._listed} to the graph."
-        return f"{self.reason} Use afape.MNAR(graph=...) with {self._listed} in the graph."
+            return f"{self.reason} Add {self._listed} to the graph."
+        return (
+            f"{self.reason} A report (to_html) says if dependences of this size could change the order of the policies. If so, "
+            f"use afape.MNAR(graph=...) with {self._listed} in the graph."
+        )
 
     @property
     def toml(self) -> str:
@@ -59,13 +63,18 @@ class Suggestion:
             lines += [f"{name} = true" for name in more]
             return f"{self.reason} In the problem file, under [missingness], write\n    " + "\n    ".join(lines)
         if self.in_graph:
-            return f"Add {self._listed} to 'graph' in the problem file."
-        return f'{self.reason} In the problem file, under [missingness], use assumption = "MNAR" and a graph with {self._listed}.'
+            return f"{self.reason} Add {self._listed} to 'graph' in the problem file."
+        return (
+            f"{self.reason} afape compare with --report says if dependences of this size could change the order of the policies. "
+            'If so, write under [missingness] in the problem file assumption = "MNAR" and a graph with '
+            f"{self._listed}."
+        )
 
     @property
     def _listed(self) -> str:
-        more = f" and {len(self.edges) - _SHOWN} more" if len(self.edges) > _SHOWN else ""
-        return "; ".join(self.edges[:_SHOWN]) + more
+        lines = _joined(self.edges)
+        more = f"; and {len(lines) - _SHOWN} more" if len(lines) > _SHOWN else ""
+        return f'"{"; ".join(lines[:_SHOWN])}"{more}'
 
 
 def _parts(assumption: MAR | MNAR) -> tuple[str, str, list[str], list[str]]:
@@ -80,9 +89,8 @@ def suggestion_from(missingness: MCAR | MAR | MNAR, data: Retrospective, rejecte
     """Return the change that explains most: first groups without gaps, then groups with few, the label, and a graph."""
     label, names = data.problem.label, list(data.problem.group_names)
     lines = rejected.sort_values("p_value", kind="stable").to_dict("records")
-    edges = tuple(dict.fromkeys(_edge(line["recording"], line["of"]) for line in lines))
     if isinstance(missingness, MNAR) and missingness.graph is not None:
-        return Suggestion("", edges=edges, in_graph=True) if edges else None
+        return _more_edges(data, lines)
     share = dict(zip(names, data.recorded.mean(axis=0).tolist(), strict=True))
     groups = [g for g in dict.fromkeys(line["of"] for line in lines) if g in names]
     whole = [g for g in groups if share[g] == 1.0]
@@ -100,7 +108,39 @@ def suggestion_from(missingness: MCAR | MAR | MNAR, data: Retrospective, rejecte
         return Suggestion(reason, replace(wider, drop_gaps=True))
     if label in {line["of"] for line in lines}:
         return Suggestion(f"Recording depends on the label {label!r}.", replace(_widened(missingness, []), label=True))
-    return Suggestion("Groups with many gaps cannot be in 'given'.", edges=edges) if edges else None
+    if not lines:
+        return None
+    worst = lines[0]
+    reason = f"Recording also depends on groups with many gaps, which 'given' cannot hold; the clearest is: {worst['words']}."
+    return Suggestion(reason, edges=_edges(lines))
+
+
+def _more_edges(data: Retrospective, lines: Sequence[dict[Any, Any]]) -> Suggestion | None:
+    """Return edges of one kind to add to a graph: each kind may explain the dependences of the following ones."""
+    share = dict(zip(data.problem.group_names, data.recorded.mean(axis=0).tolist(), strict=True))
+    kinds: list[tuple[str, Callable[[str], bool]]] = [
+        ("Recording depends on groups that every row has.", lambda of: share.get(of) == 1.0),
+        ("Groups are recorded together.", lambda of: of.startswith(_INDICATOR)),
+        ("{lost}", lambda of: share.get(of, 0.0) >= _FEW_GAPS),
+        (f"Recording depends on the label {data.problem.label!r}.", lambda of: of == data.problem.label),
+        ("Recording depends on groups with many gaps.", lambda of: True),
+    ]
+    for reason, fits in kinds:
+        mine = [line for line in lines if fits(line["of"])]
+        if mine:
+            groups = list(dict.fromkeys(line["of"] for line in mine))
+            words = _lost_words(data, groups) if reason == "{lost}" else reason
+            return Suggestion(words, edges=_edges(mine), in_graph=True)
+    return None
+
+
+def _lost_words(data: Retrospective, groups: Sequence[str]) -> str:
+    names = data.problem.group_names
+    lost = int((~data.recorded[:, [names.index(g) for g in groups]].all(axis=1)).sum())
+    return (
+        f"Recording depends on {_quoted(groups)}, which only {lost} of {len(data)} rows lack. Without these rows in the data, it "
+        "would be a group that every row has, and the answer would be about rows like the others."
+    )
 
 
 def _widened(missingness: MCAR | MAR | MNAR, more: Sequence[str]) -> MAR | MNAR:
@@ -115,5 +155,23 @@ def _quoted(names: Sequence[str]) -> str:
     return " and ".join(map(repr, names))
 
 
-def _edge(recording: str, of: str) -> str:
-    return f"{of} {'<->' if of.startswith(_INDICATOR) else '->'} {_INDICATOR}{recording}"
+def _edges(lines: Sequence[dict[Any, Any]]) -> tuple[str, ...]:
+    edges = (
+        f"{line['of']} {'<->' if line['of'].startswith(_INDICATOR) else '->'} {_INDICATOR}{line['recording']}"
+        for line in lines
+    )
+    return tuple(dict.fromkeys(edges))
+
+
+def _joined(edges: Sequence[str]) -> list[str]:
+    """Return terms of a graph that join arrows: those of one start, then those with equal ends."""
+    ends: dict[str, list[str]] = {}
+    for edge in edges:
+        if " -> " in edge:
+            start, end = edge.split(" -> ")
+            ends.setdefault(start, []).append(end)
+    starts: dict[str, list[str]] = {}
+    for start, found in ends.items():
+        starts.setdefault(", ".join(sorted(found)), []).append(start)
+    arrows = [f"{', '.join(found)} -> {end}" for end, found in starts.items()]
+    return [*arrows, *(edge for edge in edges if " <-> " in edge)]
