@@ -75,7 +75,7 @@ def test_problem_files_in_the_documentation_can_be_read(tmp_path):
                 (tmp_path / "p.toml").write_text(content)
                 afape.read_problem(tmp_path / "p.toml")
                 found += 1
-    assert found == 2
+    assert found == 3
 
 
 def test_every_page_is_in_the_index():

@@ -16,6 +16,9 @@ from afape.files.errors import ProblemFileError, TableError
 from afape.files.problem_file import read_problem
 from afape.files.tables import read_table
 from afape.files.toml_positions import positions_in
+from afape.files.toml_words import in_file_words
+from afape.support.suggestion import Suggestion
+from afape.support.wording import balance_words, heavy_words, normalizer_words
 
 GOOD = """
 label = "died"
@@ -406,3 +409,33 @@ def test_a_draft_does_not_round_a_group_to_always_recorded():
     table["gcs"] = np.arange(2000.0) % 12
     table.loc[3, "gcs"] = np.nan
     assert "recorded in all rows but 1" in draft_problem(table, label="died")
+
+
+def texts_for_python():
+    """Warnings with a way out in Python, made by the functions that word them."""
+    line = {"column": "age", "set": "cbc", "before": 0.5, "after": 0.4, "p_value": 1e-9}
+    yield balance_words(pd.DataFrame([line]), 0.1)
+    yield normalizer_words("ipw-semi", 2.0, 0.1)
+    yield normalizer_words("ipw-semi", 2.0, 5.0)
+    yield heavy_words(50, 90, 3.0, 0.9, 77.0, pd.DataFrame({"row": [1], "set": ["cbc"], "share": [0.9]}))
+    yield Suggestion("Why.", afape.MAR(["age", "sex"], label=True, drop_gaps=True)).python
+    yield Suggestion("Why.", afape.MNAR(adjust=["age"])).python
+    table = frame()[["age", "died"]].assign(town=[f"t{k}" for k in range(40)])
+    table = pd.concat([table, table.assign(town=[f"u{k}" for k in range(40)])], ignore_index=True)
+    problem = afape.Problem({"age": ["age"], "town": ["town"]}, {}, "died", 1.0)
+    with pytest.warns(afape.warnings.ManyLevelsWarning) as caught:
+        afape.Retrospective(table, problem)
+    yield str(caught[0].message)
+    with pytest.warns(afape.warnings.LookalikeLevelsWarning) as caught:
+        afape.Retrospective(table.assign(town=["a", "A"] * 40), problem)
+    yield str(caught[0].message)
+
+
+def test_ways_out_are_those_of_a_problem_file():
+    found = [in_file_words(text) for text in texts_for_python()]
+    assert len(found) == 8
+    for text in found:
+        assert not re.search(r"afape\.|result\.|support\.|frame\[|of the Problem", text), text
+    assert 'assumption = "MAR", given = ["age", "sex"], label = true, drop_gaps = true.' in found[4]
+    assert 'assumption = "MNAR", adjust = ["age"].' in found[5]
+    assert in_file_words("Nothing to change.") == "Nothing to change."

@@ -79,16 +79,21 @@ def _print(screen: Screen, data: Retrospective, tested: MissingnessCheck, suppor
             screen.say(text)
         screen.say(support.groups.to_string(index=False, float_format="{:.4g}".format))
     screen.say()
-    screen.say(f"Next: {_next_step(tested, supports)}")
+    screen.say(f"Next: {_next_step(data, tested, supports)}")
 
 
-def _next_step(tested: MissingnessCheck, supports: dict[str, Support]) -> str:
+def _next_step(data: Retrospective, tested: MissingnessCheck, supports: dict[str, Support]) -> str:
     """Return one thing to do, the most important first."""
+    from ..files.toml_words import in_file_words
+    from ..results.doubts import FEW_ROWS
+
+    if len(data) < FEW_ROWS:
+        return f"collect more records. {len(data)} rows are too few for an answer, which needs at least {FEW_ROWS}."
     if tested.suggestion is not None:
         return tested.suggestion.toml
     for name, support in supports.items():
         if support.advice and not support.holds:
-            return f"{support.advice[0]} (policy {name})"
+            return f"{in_file_words(support.advice[0])} (policy {name})"
     if not supports:
         return "check the support of a policy with --policy all."
     return "nothing found here contradicts an evaluation: afape compare."

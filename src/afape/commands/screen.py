@@ -105,9 +105,10 @@ class Screen:
                     bar.update(task, description=step, completed=done, total=total if total > 0 else None)
 
                 yield tell
+            from ..files.toml_words import in_file_words
             from ..warnings import AfapeWarning
 
-            messages = [str(w.message) for w in caught if issubclass(w.category, AfapeWarning)]
+            messages = [in_file_words(str(w.message)) for w in caught if issubclass(w.category, AfapeWarning)]
             self.warnings = list(dict.fromkeys(messages))
         for text in self.warnings:
             self.note(f"Warning: {text}")

@@ -14,6 +14,7 @@ from .class_names import class_names_in, with_class_names
 from .errors import ProblemFileError, nearest
 from .toml_positions import KeyPath
 from .toml_source import TomlSource
+from .toml_words import in_file_words
 
 __all__ = ["ProblemFile", "read_problem"]
 
@@ -31,6 +32,7 @@ _KEYS = (
     "draft",
 )
 _GROUP_KEYS = ("columns", "price")
+_IN_MISSINGNESS = ("assumption", "given", "graph", "adjust", "drop_gaps")
 _ASSUMPTIONS = {"MCAR": (), "MAR": ("given", "label", "drop_gaps"), "MNAR": ("graph", "adjust", "label")}
 
 
@@ -73,7 +75,8 @@ class ProblemFile:
         try:
             data = Retrospective(frame, self.problem, cluster=self.cluster, missing_labels=self.missing_labels)
         except (TypeError, ValueError) as error:
-            raise self.source.error((), f"the problem does not fit the data: {error}") from error
+            words = in_file_words(str(error))
+            raise self.source.error(_blamed(words), f"the problem does not fit the data: {words}") from error
         self._check_given(data)
         return data
 
@@ -118,6 +121,8 @@ def read_problem(path: str | Path) -> ProblemFile:
         With the file, the line, the problem and its solution.
     """
     source = TomlSource.of(path)
+    for key in (k for k in source.data if k in _IN_MISSINGNESS):
+        raise source.error((key,), f"the key {key!r} belongs below the line [missingness].")
     source.known((), _KEYS)
     for key in ("label", "misclassification_cost", "groups", "missingness"):
         if key not in source.data:
@@ -186,7 +191,8 @@ def _price(source: TomlSource, name: str) -> float | None:
     if isinstance(price, bool) or not isinstance(price, int | float) or not 0 <= price < float("inf"):
         raise source.error(
             path,
-            f"the price of {name!r} must be a number, 0 or more, but is {price!r}. A group without a price is free.",
+            f"the price of {name!r} must be a number, 0 or more, but is {price!r}. "
+            + ("Write it without quotes." if isinstance(price, str) else "A group without a price is free."),
         )
     return float(price)
 
@@ -197,9 +203,13 @@ def _check_once(source: TomlSource, groups: dict[str, list[str]], label: str) ->
         for i, column in enumerate(columns):
             path = ("groups", name, "columns", i)
             if column == label:
-                raise source.error(path, f"the label {label!r} must not be in a group: an agent must not see it.")
+                raise source.error(
+                    path, f"the label {label!r} must not be in a group: an agent must not see it. Remove it."
+                )
             if column in owner:
-                raise source.error(path, f"the column {column!r} is already in the group {owner[column]!r}.")
+                raise source.error(
+                    path, f"the column {column!r} is already in the group {owner[column]!r}. Remove one of them."
+                )
             owner[column] = name
 
 
@@ -245,7 +255,10 @@ def _cost(source: TomlSource, names: Mapping[str, str]) -> Any:
     lacking = [(t, p) for t in labels for p in labels if t != p and p not in cost.get(t, {})]
     if lacking:
         true, predicted = lacking[0]
-        raise source.error(path, f"the cost of predicting {predicted!r} if {true!r} is true is missing.")
+        raise source.error(
+            path,
+            f"the cost of predicting {predicted!r} if {true!r} is true is missing. Add {true} = {{ {predicted} = COST }}.",
+        )
     table = [[float(cost.get(t, {}).get(p, 0.0)) for p in labels] for t in labels]
     return pd.DataFrame(table, index=labels, columns=labels)
 
@@ -270,7 +283,9 @@ def _missingness(source: TomlSource, groups: list[str], label: str) -> MCAR | MA
     name = table.get("assumption")
     if name not in _ASSUMPTIONS:
         raise source.error(
-            (*path, "assumption"), f"'assumption' must be one of {', '.join(map(repr, _ASSUMPTIONS))}, but is {name!r}."
+            (*path, "assumption"),
+            f"'assumption' must be one of {', '.join(map(repr, _ASSUMPTIONS))}, but is {name!r}. "
+            f"{nearest(str(name), _ASSUMPTIONS)}",
         )
     for key in table:
         if key != "assumption" and key not in _ASSUMPTIONS[name]:
@@ -297,9 +312,14 @@ def _missingness(source: TomlSource, groups: list[str], label: str) -> MCAR | MA
         raise source.error((*path, "graph" if "graph" in table else "assumption"), str(error)) from error
 
 
+_NO_GIVEN = (
+    "MAR needs 'given': the groups that recording depends on. If it depends on nothing, use assumption = \"MCAR\"."
+)
+
+
 def _at_random(source: TomlSource, table: dict[str, Any], flag: bool) -> MAR:
     if not table.get("given") and not flag:
-        raise source.error(("missingness", "assumption"), "MAR needs 'given': the groups that recording depends on.")
+        raise source.error(("missingness", "assumption"), _NO_GIVEN)
     return MAR(given=table.get("given", []), label=flag, drop_gaps=source.flag(("missingness", "drop_gaps")))
 
 

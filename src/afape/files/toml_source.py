@@ -57,7 +57,11 @@ class TomlSource:
             found = re.search(r"line (\d+)", str(error))
             line = int(found.group(1)) if found else text.count("\n") + 1
             words = re.sub(r" \(at (line \d+, )?(column \d+|end of document)\)", "", str(error))
-            raise _located(file.name, text, line, f"this is not TOML: {words[:1].lower()}{words[1:]}.") from error
+            way = "Often a quotation mark, a comma or a bracket is missing."
+            if words == "Cannot overwrite a value":
+                way = "This key stands twice: remove one of the lines."
+            said = f"this is not TOML: {words[:1].lower()}{words[1:]}. {way}"
+            raise _located(file.name, text, line, said) from error
         return TomlSource(file.name, text, data, positions_in(text))
 
     def error(self, path: KeyPath, message: str) -> ProblemFileError:

@@ -15,6 +15,7 @@ from .._arrays import unique_sets
 from ..check import check_missingness
 from ..data.retrospective import Retrospective
 from ..estimators.estimate import TARGETS, Bounds, Estimate
+from ..files.toml_words import in_file_words
 from ..files.writing import plain_value
 from ..missingness.assumptions import MNAR
 from ..results.comparison import Comparison
@@ -81,6 +82,8 @@ def summarize(
     policies = [
         {"place": k, **_policy(name, e, found, estimator)} for k, (name, e) in enumerate(found.evaluations.items())
     ]
+    for policy in policies if in_file else ():
+        policy |= {key: [in_file_words(text) for text in policy[key]] for key in ("warnings", "heavy", "advice")}
     prices = _prices(found, origin.data)
     strength = None if sensitivity is None else sensitivity_content(sensitivity, estimator)
     totals = [e for name in found.evaluations if (e := _estimate(found, name, estimator, "total")) is not None]
@@ -209,7 +212,7 @@ def _assumption(found: Comparison, origin: Origin, tips: float | None, *, in_fil
     wanted = {
         str(g) for e in found.evaluations.values() for g, w in e.support.groups[["group", "wanted"]].to_numpy() if w > 0
     }
-    check = tested.to_dict() | {"weighed": weighed_words(tested.rejected, wanted, tips)}
+    check: dict[str, Any] = tested.to_dict() | {"weighed": weighed_words(tested.rejected, wanted, tips)}
     if in_file and tested.suggestion is not None:
         check["advice"] = [tested.suggestion.toml]
     said = [text for e in found.evaluations.values() for text in e.assumption]

@@ -23,10 +23,10 @@ from ..support.wording import percent
 if TYPE_CHECKING:
     from .evaluation import Evaluation
 
-__all__ = ["Doubt", "doubts_of"]
+__all__ = ["FEW_ROWS", "Doubt", "doubts_of"]
 
 _MOST = 5
-_FEW_ROWS, _FEW_OF_A_CLASS = 100, 10
+FEW_ROWS, _FEW_OF_A_CLASS = 100, 10
 _FAR_TOO_FEW = 25.0  # effective rows below which a doubt is grave
 _NORMAL = 3.0  # normal influence values of n rows have n / 3 degrees of freedom
 _APART, _FAR_APART = 0.25, 0.5  # standard deviations after weighting
@@ -78,8 +78,8 @@ def doubts_of(evaluations: Mapping[str, Evaluation], estimators: Mapping[str, st
 
 def _tiny(data: Retrospective) -> Iterator[Doubt]:
     counts = np.bincount(data.labels, minlength=len(data.classes))
-    if len(data) < _FEW_ROWS:
-        yield Doubt("tiny", True, f"There are only {len(data)} rows. An answer needs at least {_FEW_ROWS}.")
+    if len(data) < FEW_ROWS:
+        yield Doubt("tiny", True, f"There are only {len(data)} rows. An answer needs at least {FEW_ROWS}.")
     elif counts.min() < _FEW_OF_A_CLASS:
         rare = data.classes[int(counts.argmin())]
         yield Doubt(
