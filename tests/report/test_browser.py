@@ -6,6 +6,7 @@ from browser import DESKTOP, PHONE, Browser, lacking
 from report_records import EVIL, bounded_comparison, records
 
 import afape
+from afape.report.sentences import chance
 
 if lacking():
     pytest.skip(
@@ -160,6 +161,10 @@ def test_changed_prices_give_what_reprice_gives(browser, comparison, page, group
         assert shown[name]["lower"] == pytest.approx(total.lower, rel=1e-6)
         assert shown[name]["upper"] == pytest.approx(total.upper, rel=1e-6)
     ranking = expected.ranking().set_index("policy")
+    texts = browser.run(
+        "return Array.from(document.querySelectorAll('#cost-table [data-target=best]')).map(e => e.textContent)"
+    )
+    assert set(texts) == {chance(float(v)) for v in [shown[name]["best"] for name in ranking.index]}
     for name, line in ranking.iterrows():
         assert shown[name]["best"] == pytest.approx(line["best"], abs=0.03)  # both are drawn
         assert shown[name]["rank"] == line["rank_lower"]

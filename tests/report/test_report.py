@@ -13,7 +13,7 @@ from report_records import EVIL, bounded_comparison, records
 
 import afape
 from afape.report.page import write_report
-from afape.report.sentences import interval_words, number, percent, weighed_words
+from afape.report.sentences import chance, interval_words, number, percent, weighed_words
 from afape.report.small_cells import vague
 from afape.report.summary import difference, summarize
 
@@ -321,6 +321,8 @@ def test_shares_near_0_and_1_are_not_rounded_to_them():
         "−2.8 %",
         "–",
     ]
+    assert percent(1 - 1e-15) == "100 %"
+    assert [chance(p) for p in (0.0, 0.7, 1.0, None)] == ["< 0.1 %", "70.0 %", "> 99.9 %", "–"]
     assert interval_words({"estimate": 0.61, "lower": 0.598, "upper": 0.622}) == "59.8 to 62.2"
     assert interval_words({"estimate": 1.0, "lower": 1.0, "upper": 1.0}) == ""
 
@@ -349,6 +351,9 @@ def test_contradictions_are_weighed_by_the_strength_that_changes_the_order():
     assert "do not matter for these costs" in weighed_words(tests, {"d"}, 1.5)
     assert "is open even without them" in weighed_words(tests, {"b"}, 1.0)
     assert weighed_words(tests[:0], {"b"}, 1.5) == ""
+    together = pd.DataFrame({"recording": ["b"], "of": ["R_c"], "odds_ratio": [60.0]})
+    assert "only that groups are recorded together" in weighed_words(together, {"b"}, 1.5)
+    assert "1 of the 2" in weighed_words(pd.concat([tests, together]), {"b"}, 1.5)
 
 
 def test_advice_is_in_the_words_of_the_interface():

@@ -9,7 +9,7 @@ import numpy as np
 
 from .._arguments import check_instance
 from ..sensitivity_analysis.analysis import Sensitivity
-from .style import DARK, GRID, axes, colour, finished, require_matplotlib
+from .style import DARK, GRID, axes, colour, finished, require_matplotlib, short
 
 __all__ = ["save_bands", "sensitivity"]
 
@@ -83,7 +83,7 @@ def _tipping(found: Sensitivity, ax: Any) -> None:
     low, high = found.costs.lambdas[0], found.costs.lambdas[-1]
     if low < tips < high:
         ax.axvline(tips, color=DARK, lw=1, ls="--", zorder=1)
-        words = f"Λ = {tips:.2f}: {ranked[0]} may cost as much as {ranked[1]}"
+        words = f"Λ = {tips:.2f}: {short(ranked[0], 24)}\nmay cost as much as\n{short(ranked[1], 30)}"
         left = np.log(tips / low) < 0.55 * np.log(high / low)
         ax.annotate(
             words,

@@ -19,7 +19,7 @@ from ..sensitivity_analysis.analysis import Sensitivity
 from .figures import figures_of
 from .price_fields import prices_of
 from .sensitivity import sensitivity_of, starting_from_answer
-from .sentences import cost, interval_words, number, percent
+from .sentences import chance, cost, interval_words, number, percent
 from .small_cells import without_small
 from .summary import check_content, origin_of, page_estimator, summarize
 
@@ -140,6 +140,7 @@ def _template() -> Any:
 
     environment = Environment(autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True)
     environment.filters |= {
+        "chance": chance,
         "cost": cost,
         "interval_words": interval_words,
         "number": number,

@@ -13,11 +13,13 @@ from ..estimators.estimate import Bounds, Estimate
 from ..estimators.unseen import ENOUGH_ROWS
 from ..missingness.assumptions import MAR, MCAR, MNAR
 from ..results.comparison import Comparison
+from ..support.implications import INDICATOR
 
 __all__ = [
     "STANDING_ASSUMPTIONS",
     "answer_of",
     "assumption_words",
+    "chance",
     "cost",
     "decimals_of",
     "interval_words",
@@ -26,6 +28,7 @@ __all__ = [
     "weighed_words",
 ]
 
+_ROUNDING = 1e-9  # a share nearer to 0 or 1 is exact
 _Writer = Callable[[float | None], str]
 
 STANDING_ASSUMPTIONS = (
@@ -72,13 +75,18 @@ def percent(share: float | None, digits: int = 1) -> str:
     if share is None or share != share:
         return "–"
     least = 10.0**-digits
-    if share in (0, 1):
-        return f"{100 * share:.0f} %"
+    if abs(share) < _ROUNDING or abs(share - 1) < _ROUNDING:
+        return f"{100 * share:.0f} %".removeprefix("-")
     if 0 < 100 * share < least / 2:
         return f"< {least:g} %"
     if 0 < 100 * (1 - share) < least / 2:
         return f"> {100 - least:g} %"
     return f"{100 * share:.{digits}f} %".replace("-", "−")
+
+
+def chance(drawn: float | None) -> str:
+    """Return a probability that was found by draws, so that 0 and 100 % are not exact. The script of the page does the same."""
+    return percent(drawn if drawn is None else min(max(drawn, 1e-6), 1 - 1e-6))
 
 
 def interval_words(cell: Mapping[str, float | None]) -> str:
@@ -117,6 +125,9 @@ def weighed_words(rejected: pd.DataFrame, wanted: Collection[str], tips: float |
     mine = rejected[rejected["recording"].isin(wanted)]
     if len(mine) == 0:
         return "All of them are about groups that no policy acquires, so they do not matter for these costs."
+    mine = mine[~mine["of"].str.startswith(INDICATOR)]  # values move costs, not that groups are recorded together
+    if len(mine) == 0:
+        return "They say only that groups are recorded together, not that recording depends on further values."
     if tips is None:
         return ""
     strengths = np.exp(np.abs(np.log(mine["odds_ratio"].to_numpy(dtype=float))))

@@ -17,7 +17,7 @@ from ..estimators.unseen import ENOUGH_ROWS
 from ..missingness.assumptions import MAR, MCAR, MNAR
 from ..run.alternative import shift_under, widened
 from ..run.run import PolicyRun
-from ..support.implications import check_implications, implications
+from ..support.implications import INDICATOR, check_implications, implications
 from ..support.wording import percent
 
 if TYPE_CHECKING:
@@ -127,16 +127,19 @@ def _assumption(evaluations: Mapping[str, Evaluation], estimators: Mapping[str, 
     rejected = table[table["p_adjusted"] < _LEVEL]
     if len(rejected) == 0:
         return
+    by_values = rejected[
+        ~rejected["of"].str.startswith(INDICATOR)
+    ]  # that groups are recorded together moves no cost alone
     tested = int(table["p_value"].notna().sum())
     head = (
         f"{len(rejected)} of {tested} tests about groups that the policies acquire contradict the assumption: "
-        f"{rejected['words'].iloc[0]}."
+        f"{next(iter(by_values['words']), rejected['words'].iloc[0])}."
     )
     names, label = list(data.problem.group_names), data.problem.label
     always = [v for v in dict.fromkeys(rejected["of"]) if v in names and data.always_recorded[names.index(v)]]
     other = widened(missingness, always, label in set(rejected["of"]))
     moved = None if other is None or other == missingness else _largest_shift(evaluations, estimators, other)
-    unknown = rejected if moved is None else rejected[~rejected["of"].isin([*always, label])]
+    unknown = by_values if moved is None else by_values[~by_values["of"].isin([*always, label])]
     odds = float(np.exp(np.abs(np.log(unknown["odds_ratio"].to_numpy(dtype=float))).max(initial=0.0)))
     sentences, grave = [head], odds > _LARGE_ODDS
     if moved is not None and moved[2] > _SHIFT:

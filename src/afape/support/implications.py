@@ -21,6 +21,7 @@ from ..propensity.logistic import fit_logistic, flexible_design, logistic_design
 from .suggestion import Suggestion, suggestion_from
 
 __all__ = [
+    "INDICATOR",
     "Implication",
     "MissingnessCheck",
     "check_implications",
@@ -30,7 +31,7 @@ __all__ = [
     "label_suspected",
 ]
 
-_INDICATOR = "R_"
+INDICATOR = "R_"
 _LEAST_ROWS = 20  # a test needs this many rows with, and this many without the group
 _LEVEL = 0.05  # p-value below which a sentence says "predicts"
 _SUSPECTED, _CONTRADICTED = 0.02, 0.01  # adjusted p-values: test all rows, and warn in an evaluation
@@ -60,7 +61,7 @@ def implications(graph: MGraph, about: str | None = None) -> Iterator[Implicatio
     seen: set[frozenset[str]] = set()
     parents = {r: {u for u, v in graph.directed if v == r} for r in graph.indicators}
     for node in graph.indicators:
-        group = node.removeprefix(_INDICATOR)
+        group = node.removeprefix(INDICATOR)
         for of in (*graph.variables, *graph.indicators) if about is None else (about,):
             pair = frozenset((node, of))
             if of in (group, node) or of in parents[node] or group in parents[node] or pair in seen:
@@ -76,16 +77,16 @@ def _separated(graph: MGraph, node: str, of: str, parents: dict[str, set[str]]) 
 
     Either the parents of the indicator separate it from ``of``, or they do so with the parents of the indicators of ``rows``.
     """
-    group, values = node.removeprefix(_INDICATOR), set(graph.variables)
+    group, values = node.removeprefix(INDICATOR), set(graph.variables)
     given = parents[node] & values
     for _ in range(2):
         rows = ({of} | given) & set(graph.missing)
-        fixed = {_INDICATOR + g for g in rows}
+        fixed = {INDICATOR + g for g in rows}
         indicators = (parents[node] - values) - fixed
         known = group not in rows and of not in fixed | indicators
         if known and graph.separation(frozenset({node}), frozenset({of}), frozenset(given | indicators | fixed)):
             in_order, needed = (tuple(v for v in graph.variables if v in part) for part in (given, rows))
-            beside = tuple(sorted(r.removeprefix(_INDICATOR) for r in indicators))
+            beside = tuple(sorted(r.removeprefix(INDICATOR) for r in indicators))
             return Implication(group, of, in_order, beside, needed)
         given = given | set().union(*(parents[r] & values for r in fixed)) - {of}
     return None
@@ -147,7 +148,7 @@ def _test(data: Retrospective, implication: Implication) -> dict[str, object]:
     rows = every(data.recorded[:, [names.index(g) for g in implication.rows]])
     recorded = data.recorded[rows, names.index(implication.group)]
     line: dict[str, object] = dict.fromkeys(_COLUMNS, float("nan"))
-    given = [*implication.given, *(_INDICATOR + g for g in implication.beside)]
+    given = [*implication.given, *(INDICATOR + g for g in implication.beside)]
     line |= {"recording": implication.group, "of": implication.of, "given": ", ".join(given), "rows": int(rows.sum())}
     if min(int(recorded.sum()), int((~recorded).sum())) < _LEAST_ROWS:
         return {**line, "words": "too few rows: not testable"}
@@ -175,7 +176,7 @@ def _columns(data: Retrospective, name: str) -> tuple[list[str], Floats]:
     if name in names:
         mine = np.flatnonzero(data.column_group == names.index(name))
         return [data.columns[j] for j in mine], data.values[:, mine]
-    group = name.removeprefix(_INDICATOR)
+    group = name.removeprefix(INDICATOR)
     return [f"the recording of {group}"], data.recorded[:, [names.index(group)]].astype(float)
 
 

@@ -79,11 +79,12 @@
     return /[1-9]/.test(text) ? text.replace("-", "−") : text.replace("-", "");
   }
   function percent(share) {  // as sentences.percent in the package
-    if (share === 0 || share === 1) return 100 * share + " %";
+    if (Math.abs(share) < 1e-9 || Math.abs(share - 1) < 1e-9) return Math.round(100 * share) + " %";
     if (share > 0 && 100 * share < 0.05) return "< 0.1 %";
     if (share < 1 && 100 * (1 - share) < 0.05) return "> 99.9 %";
     return (100 * share).toFixed(1) + " %";
   }
+  function chance(drawn) { return percent(Math.min(Math.max(drawn, 1e-6), 1 - 1e-6)); }
   function dot(a, b) { let s = 0; for (let i = 0; i < a.length; i++) s += a[i] * b[i]; return s; }
 
   // Student's t by the incomplete beta function, and its quantile by bisection.
@@ -317,7 +318,7 @@
       for (const target of ["acquisition", "misclassification", "total", "lower", "upper"]) put(row, target, e[target]);
       const rank = state.ranks[k];
       put(row, "rank", rank.lower, rank.lower === rank.upper ? String(rank.lower) : rank.lower + " to " + rank.upper);
-      if (policies[k].enough) put(row, "best", rank.best, percent(rank.best));
+      if (policies[k].enough) put(row, "best", rank.best, chance(rank.best));
       put(row, "verdict", null, verdict(rank, policies[k]));
       const bar = bars.querySelector('.bar[data-policy="' + e.policy + '"]'), track = bar.querySelector(".track");
       const share = function (v) { return (100 * Math.max(v, 0) / full) + "%"; };
