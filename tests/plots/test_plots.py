@@ -126,3 +126,29 @@ def test_long_names_are_cut_but_still_differ():
     assert len(set(cut.values())) == 4
     assert cut[names[1]] == "…2 (mmol/l)"
     assert max(map(len, cut.values())) <= 16
+
+
+def test_sets_of_many_groups_do_not_cover_each_other():
+    """Neither beside nor below each other, and no step is written on a set, where a policy reaches 64 sets."""
+    rng = np.random.default_rng(0)
+    names = [f"laboratory_{k}" for k in range(6)]
+    frame = pd.DataFrame(rng.normal(size=(300, 6)), columns=names).assign(y=rng.integers(0, 2, 300))
+    problem = afape.Problem({name: [name] for name in names}, dict.fromkeys(names, 1.0), "y", 5.0)
+
+    class No:
+        def predict(self, values, acquired):
+            return np.zeros(len(values), dtype=int)
+
+    for policy, crowded in ((afape.agents.RandomSubset(0.5), True), (afape.AcquireAll(), False)):
+        found = afape.evaluate(
+            afape.Retrospective(frame, problem), policy, No(), missingness=afape.MCAR(), estimators=["ipw-semi"]
+        )
+        ax = plots.paths(found)
+        ax.figure.canvas.draw()
+        boxes = [t.get_bbox_patch().get_window_extent() for t in ax.texts if t.get_bbox_patch()]
+        steps = [t.get_window_extent() for t in ax.texts if not t.get_bbox_patch()]
+        assert len(boxes) == (22 if crowded else 7)
+        assert not any(a.overlaps(b) for k, a in enumerate(boxes) for b in boxes[:k])
+        assert not any(a.overlaps(b) for a in boxes for b in steps)
+        assert any("laboratory_0 +" in t.get_text() for t in ax.texts)
+        pyplot.close(ax.figure)

@@ -12,6 +12,7 @@ import numpy as np
 
 from .. import plots
 from ..missingness.graph import MGraph
+from ..plots.flow import layout_of_paths
 from ..results.comparison import Comparison
 from ..results.evaluation import Evaluation
 from ..sensitivity_analysis.analysis import Sensitivity
@@ -56,7 +57,7 @@ def figures_of(found: Comparison, sensitivity: Sensitivity | None, min_cell: int
 
 def _policy(found: Evaluation, k: int) -> dict[str, Any]:
     n_sets, n_balance = min(12, len(found.support.sets)), min(20, len(found.support.balance))
-    depth = int(min(8, found.paths.sets["groups"].max() + 1)) if len(found.paths.sets) else 0
+    drawing = layout_of_paths(found)
     weighted = any(c.method.weighs and not c.method.biased and c.name in found for c in found.choices)
     return {
         "support": svg_of(lambda ax: plots.support(found, ax=ax), f"support{k}", 6.6, 1.3 + 0.38 * n_sets),
@@ -64,7 +65,8 @@ def _policy(found: Evaluation, k: int) -> dict[str, Any]:
         "balance": svg_of(lambda ax: plots.balance(found, ax=ax), f"balance{k}", 8.0, 1.4 + 0.26 * n_balance)
         if n_balance
         else None,
-        "paths": svg_of(lambda ax: plots.paths(found, ax=ax), f"paths{k}", 5.4, 0.3 + 0.8 * depth) if depth else None,
+        "paths": svg_of(lambda ax: plots.paths(found, ax=ax), f"paths{k}", *drawing.size) if drawing.places else None,
+        "paths_large": drawing.large,
     }
 
 

@@ -140,9 +140,10 @@ def weighed_words(rejected: pd.DataFrame, wanted: Collection[str], tips: float |
             f"None of the {len(mine)} about groups that the policies acquire is strong enough to change the order of the "
             f"policies, {measure}: this needs a factor of {tips:.2f} in the odds, and the largest is {np.nanmax(strengths):.2f}."
         )
+    many = f"{len(strong)} of the {len(mine)}" if len(strong) < len(mine) else f"All {len(mine)}"
     pairs = dict.fromkeys(f"“{line['of']}” for “{line['recording']}”" for line in strong.to_dict("records"))
     return (
-        f"{len(strong)} of the {len(mine)} about groups that the policies acquire are strong enough to change the order of the "
+        f"{many} about groups that the policies acquire are strong enough to change the order of the "
         f"policies, {measure}: this needs a factor of {tips:.2f} in the odds. They are {', '.join([*pairs][:4])}"
         f"{f' and {len(pairs) - 4} more' if len(pairs) > 4 else ''}."
         f"{' The others are too weak for that.' if len(strong) < len(mine) else ''}"
