@@ -17,6 +17,7 @@ from afape.files.problem_file import read_problem
 from afape.files.tables import read_table
 from afape.files.toml_positions import positions_in
 from afape.files.toml_words import in_file_words
+from afape.support.implications import label_findings
 from afape.support.suggestion import Suggestion
 from afape.support.wording import balance_words, heavy_words, normalizer_words
 
@@ -420,6 +421,13 @@ def texts_for_python():
     yield heavy_words(50, 90, 3.0, 0.9, 77.0, pd.DataFrame({"row": [1], "set": ["cbc"], "share": [0.9]}))
     yield Suggestion("Why.", afape.MAR(["age", "sex"], label=True, drop_gaps=True)).python
     yield Suggestion("Why.", afape.MNAR(adjust=["age"])).python
+    rng = np.random.default_rng(0)
+    label = rng.integers(0, 2, 900)
+    table = pd.DataFrame(
+        {"age": rng.normal(size=900), "b": np.where(rng.random(900) < 0.3 + 0.4 * label, 1.0 * label, np.nan)}
+    )
+    problem = afape.Problem({"age": ["age"], "b": ["b"]}, {"b": 1.0}, "died", 1.0)
+    yield label_findings(afape.Retrospective(table.assign(died=label), problem), afape.MAR(["age"]), ["b"])
     table = frame()[["age", "died"]].assign(town=[f"t{k}" for k in range(40)])
     table = pd.concat([table, table.assign(town=[f"u{k}" for k in range(40)])], ignore_index=True)
     problem = afape.Problem({"age": ["age"], "town": ["town"]}, {}, "died", 1.0)
@@ -433,7 +441,7 @@ def texts_for_python():
 
 def test_ways_out_are_those_of_a_problem_file():
     found = [in_file_words(text) for text in texts_for_python()]
-    assert len(found) == 8
+    assert len(found) == 9
     for text in found:
         assert not re.search(r"afape\.|result\.|support\.|frame\[|of the Problem", text), text
     assert 'assumption = "MAR", given = ["age", "sex"], label = true, drop_gaps = true.' in found[4]

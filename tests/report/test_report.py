@@ -281,6 +281,7 @@ def test_a_page_shows_no_row_numbers_and_nothing_that_few_rows_have(tmp_path):
     rare = np.where(np.arange(n) < 4, "rareone", np.where(rng.random(n) < 0.5, "u", "v"))
     frame = pd.DataFrame({"kind": rare, "b": rng.normal(size=n), "y": rng.integers(2, size=n)})
     frame.loc[:2, "b"] = np.nan
+    frame.loc[50, "b"] = 91.73731
     problem = afape.Problem({"kind": ["kind"], "b": ["b"]}, {"b": 1.0}, "y", 5.0)
     data = afape.Retrospective(frame, problem)
 
@@ -295,6 +296,7 @@ def test_a_page_shows_no_row_numbers_and_nothing_that_few_rows_have(tmp_path):
     found.to_html(tmp_path / "b.html", sensitivity=False, min_cell=0)
     hidden, whole = (tmp_path / "a.html").read_text(), (tmp_path / "b.html").read_text()
     assert "rareone" not in hidden
+    assert "91.73" not in hidden
     assert "rareone" in whole
     content = summarize(afape.Comparison({found.policy: found}, 0.95))
     assert [pattern["rows"] for pattern in content["data"]["patterns"]] == [297]

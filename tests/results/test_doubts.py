@@ -106,3 +106,32 @@ def test_the_page_carries_the_doubts_and_a_cautious_answer(tmp_path):
     page = (tmp_path / "page.html").read_text()
     assert "There are only 40 rows" in page
     assert "is the cheapest" not in page.split("<script")[0]
+
+
+def test_contradictions_count_only_about_groups_that_a_policy_acquires():
+    """Recording of b depends on c, which has gaps; a policy that acquires c alone need not care."""
+    data = records(0)
+    c = np.nan_to_num(data.values[:, data.columns.index("c")])
+    keeps = data.recorded.copy()
+    keeps[:, 2] &= np.random.default_rng(1).random(len(c)) < 1 / (1 + np.exp(-2 * c))
+    data = data.hide(keeps)
+    others = {"none": POLICIES["none"], "c": afape.FixedOrder(["c"])}
+    assert [d.kind for d in judged(data, policies=others).doubts] == []
+    assert "assumption" in [d.kind for d in judged(data, policies={"b": POLICIES["b"]}).doubts]
+
+
+def test_groups_that_are_recorded_together_are_no_reason_for_a_shift():
+    """A graph that denies it is contradicted, but no value predicts recording."""
+    rng = np.random.default_rng(0)
+    data = records(0)
+    frame = pd.DataFrame(data.values, columns=data.columns).assign(y=data.labels)
+    together = rng.random(len(frame)) < 0.6
+    for name in ("b", "c"):
+        frame[name] = np.where(together ^ (rng.random(len(frame)) < 0.1), rng.normal(size=len(frame)), np.nan)
+    graph = afape.MNAR(graph="a -> R_b; R_c")
+    tests = afape.check_missingness(afape.Retrospective(frame, PROBLEM), graph)
+    assert any(of.startswith("R_") for of in tests.rejected["of"])
+    found = judged(
+        afape.Retrospective(frame, PROBLEM), policies={"all": POLICIES["all"]}, missingness=graph, estimators=None
+    )
+    assert "assumption" not in [d.kind for d in found.doubts]
