@@ -415,3 +415,17 @@ def test_the_page_passes_its_sentences_through_that():
     told = dataclasses.replace(found["all"].support, advice=("Restrict it: 2 of 70 rows.",))
     found = dataclasses.replace(found, evaluations={"all": dataclasses.replace(found["all"], support=told)})
     assert summarize(found)["policies"][0]["advice"] == ["Restrict it: fewer than 10 of 70 rows."]
+
+
+def test_a_policy_without_a_tipping_point_is_named_with_the_reason(tmp_path):
+    """Everything needs lactate, which the records lack for the young; the two others have estimates."""
+    classifier, data = records(1500)
+    hidden = data.recorded.copy()
+    hidden[:, 2] &= data.values[:, 0] > -0.5
+    policies = {"all": afape.AcquireAll(), "none": afape.AcquireNone(), "cbc": afape.FixedOrder(["cbc"])}
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", afape.warnings.SupportWarning)
+        options = {"missingness": afape.MAR(given=["age"]), "estimators": ["ipw-semi"]}
+        afape.compare(data.hide(hidden), policies, classifier, **options).to_html(tmp_path / "a.html")
+    sentences = embedded(tmp_path / "a.html")["content"]["strength"]["sentences"]
+    assert any(text.startswith("“all” is left out: the records do not support what 'all' wants") for text in sentences)

@@ -88,7 +88,10 @@ def _tipping(found: Sensitivity) -> tuple[list[str], float | None]:
     if len(ranked) < 2:
         return ["Fewer than two policies have an estimate, so there is no ranking to change."], None
     tips = {other: found.tipping(ranked[0], other, largest=_LARGEST, bootstrap=0).Lambda for other in ranked[1:5]}
-    return [_pair(ranked[0], other, at) for other, at in tips.items()], min(_LARGEST, *tips.values())
+    sentences = [_pair(ranked[0], other, at) for other, at in tips.items()]
+    for name in (name for name in found.policies if name not in ranked):
+        sentences.append(f"“{name}” is left out: {found.tipping(name, ranked[0], bootstrap=0).reason}.")
+    return sentences, min(_LARGEST, *tips.values())
 
 
 def _pair(best: str, other: str, tips: float) -> str:

@@ -127,9 +127,8 @@ def _assumption(evaluations: Mapping[str, Evaluation], estimators: Mapping[str, 
     rejected = table[table["p_adjusted"] < _LEVEL]
     if len(rejected) == 0:
         return
-    by_values = rejected[
-        ~rejected["of"].str.startswith(INDICATOR)
-    ]  # that groups are recorded together moves no cost alone
+    # That groups are recorded together moves no cost alone.
+    by_values = rejected[~rejected["of"].str.startswith(INDICATOR)]
     tested = int(table["p_value"].notna().sum())
     head = (
         f"{len(rejected)} of {tested} tests about groups that the policies acquire contradict the assumption: "
