@@ -189,6 +189,7 @@ def test_numbers_read_well():
     values = [0, 1, -1.5, 0.123456, 999.96, 1234.5, -12345, 1e8, 1e-6, float("nan"), None, float("inf")]
     texts = "0 1 −1.5 0.1235 1000 1,234 −12,345 1.000e+08 1.000e−06 – – ∞".replace("e−06", "e-06").split()
     assert [number(v) for v in values] == texts
+    assert [number(0.0123456, 2), number(1.4812, 3)] == ["0.012", "1.48"]
 
 
 def several_classes(rows=700, seed=0):

@@ -13,7 +13,9 @@ from ..estimators.estimate import Bounds
 from ..results.evaluation import Evaluation
 from .style import BLUE, GREY, GRID, RED, axes, colour, counts_on_log, finished, short, wrapped
 
-__all__ = ["balance", "love_plot", "support", "weights"]
+__all__ = ["SET_WIDTH", "balance", "love_plot", "support", "weights"]
+
+SET_WIDTH = 34  # letters per line in the name of a set of groups
 
 
 def support(found: Evaluation, most: int = 12, ax: Any = None) -> Any:
@@ -42,7 +44,7 @@ def support(found: Evaluation, most: int = 12, ax: Any = None) -> Any:
     colours = [RED if bad else BLUE for bad in lacking]
     ax.barh(y + 0.18, 100 * table["wanted"], height=0.34, color=colours, label="runs that want it")
     ax.barh(y - 0.18, 100 * table["share_recorded"], height=0.34, color=GREY, label="rows that have it")
-    ax.set_yticks(y, [wrapped(name, 34) for name in table["set"]])
+    ax.set_yticks(y, [wrapped(name, SET_WIDTH) for name in table["set"]])
     ax.set_xlabel("%")
     ax.set_xlim(0, 100)
     ax.grid(axis="x", color=GRID)
@@ -115,7 +117,9 @@ def love_plot(table: pd.DataFrame, most: int, ax: Any = None) -> Any:
         size = shown[column].abs().to_numpy(dtype=float)
         ax.scatter(size, height, edgecolors=edge, facecolors=face, label=f"{column} weighting", zorder=3)
     ax.axvline(0.1, color=GREY, ls="--", lw=1)
-    ax.set_yticks(height, [f"{short(r['column'], 30)} ({wrapped(r['set'], 34)})" for r in shown.to_dict("records")])
+    ax.set_yticks(
+        height, [f"{short(r['column'], 30)} ({wrapped(r['set'], SET_WIDTH)})" for r in shown.to_dict("records")]
+    )
     ax.set_xlabel("standard deviations")
     ax.set_xlim(left=0.0)
     ax.grid(axis="y", color=GRID)

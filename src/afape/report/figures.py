@@ -9,10 +9,13 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
+import pandas as pd
 
 from .. import plots
 from ..missingness.graph import MGraph
 from ..plots.flow import layout_of_paths
+from ..plots.reliance import SET_WIDTH
+from ..plots.style import wrapped
 from ..results.comparison import Comparison
 from ..results.evaluation import Evaluation
 from ..sensitivity_analysis.analysis import Sensitivity
@@ -56,18 +59,24 @@ def figures_of(found: Comparison, sensitivity: Sensitivity | None, min_cell: int
 
 
 def _policy(found: Evaluation, k: int) -> dict[str, Any]:
-    n_sets, n_balance = min(12, len(found.support.sets)), min(20, len(found.support.balance))
+    sets, balance = found.support.sets.head(12), found.support.balance.head(20)
     drawing = layout_of_paths(found)
     weighted = any(c.method.weighs and not c.method.biased and c.name in found for c in found.choices)
     return {
-        "support": svg_of(lambda ax: plots.support(found, ax=ax), f"support{k}", 6.6, 1.3 + 0.38 * n_sets),
+        "support": svg_of(lambda ax: plots.support(found, ax=ax), f"support{k}", 6.6, 1.3 + _height(sets, 0.38)),
         "weights": svg_of(lambda ax: plots.weights(found, ax=ax), f"weights{k}", 5.4, 3.2) if weighted else None,
-        "balance": svg_of(lambda ax: plots.balance(found, ax=ax), f"balance{k}", 8.0, 1.4 + 0.26 * n_balance)
-        if n_balance
+        "balance": svg_of(lambda ax: plots.balance(found, ax=ax), f"balance{k}", 8.0, 1.4 + _height(balance, 0.26))
+        if len(balance)
         else None,
         "paths": svg_of(lambda ax: plots.paths(found, ax=ax), f"paths{k}", *drawing.size) if drawing.places else None,
         "paths_large": drawing.large,
     }
+
+
+def _height(table: pd.DataFrame, least: float) -> float:
+    """Return the height, in inches, of lines that are called by sets of groups, whose names may need several lines of text."""
+    lines = max((1 + wrapped(str(name), SET_WIDTH).count("\n") for name in table["set"]), default=1)
+    return max(least, 0.05 + 0.16 * lines) * len(table)
 
 
 def _shown(graph: MGraph, order: Sequence[str]) -> MGraph:

@@ -40,8 +40,8 @@ STANDING_ASSUMPTIONS = (
 )
 
 
-def number(value: float | None) -> str:
-    """Return four significant digits, without an exponent where that is readable; the script of the page does the same."""
+def number(value: float | None, digits: int = 4) -> str:
+    """Return significant digits, without an exponent where that is readable; the script of the page does the same."""
     if value is None or value != value:
         return "–"
     if abs(value) == float("inf"):
@@ -51,7 +51,7 @@ def number(value: float | None) -> str:
     elif abs(value) >= 1000:
         text = f"{value:,.0f}"
     else:
-        text = f"{value:.4g}"
+        text = f"{value:.{digits}g}"
     return text.replace("-", "−") if value < 0 else text
 
 
