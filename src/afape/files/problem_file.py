@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -76,9 +77,17 @@ class ProblemFile:
             data = Retrospective(frame, self.problem, cluster=self.cluster, missing_labels=self.missing_labels)
         except (TypeError, ValueError) as error:
             words = in_file_words(str(error))
-            raise self.source.error(_blamed(words), f"the problem does not fit the data: {words}") from error
+            raise self.source.error(self._place(words), f"the problem does not fit the data: {words}") from error
         self._check_given(data)
         return data
+
+    def _place(self, message: str) -> KeyPath:
+        """Return the key that an error about the data is about: a column, or the key that the message starts with."""
+        found = re.match(r"(?:The label c|C)olumn '(.*?)' ", message)
+        for group, columns in self.problem.groups.items() if found else ():
+            if found and found.group(1) in columns:
+                return ("groups", group, "columns", columns.index(found.group(1)))
+        return ("label",) if found else _blamed(message)
 
     def _check_columns(self, columns: list[str]) -> None:
         known, groups = set(columns), self.problem.groups
