@@ -94,7 +94,7 @@ def test_heavy_rows_are_named_with_what_can_be_done():
     assert_allclose(line["ess"], (2 * 2891 + 2 / 0.0011) ** 2 / (4 * 2891 + 2 / 0.0011**2))
     assert line["ess"] < 38
     for words in (
-        "belong to 'b' (rows 0, 1, ",
+        "belong to 'b' (see support.heaviest)",
         "skip 'b' in rows like these",
         "depends least on its heaviest rows",
     ):

@@ -166,7 +166,7 @@ def read_problem(path: str | Path) -> ProblemFile:
         missing_labels,
         tuple(source.texts(("blanks",))) if "blanks" in source.data else (),
         source.flag(("draft",)),
-        names,
+        class_names=names,
     )
 
 
