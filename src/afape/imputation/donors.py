@@ -40,6 +40,8 @@ class DonorPool:
         Number of labels.
     weight : ndarray of shape (d,)
         Weight of each column in the search for similar rows.
+    rows : ndarray of int, shape (m,)
+        Row of the records of each row here.
     """
 
     values: Floats
@@ -47,6 +49,7 @@ class DonorPool:
     labels: Ints
     n_classes: int
     weight: Floats
+    rows: Ints
 
     @staticmethod
     def of(data: Retrospective, rows: Ints, rng: np.random.Generator) -> DonorPool:
@@ -54,14 +57,16 @@ class DonorPool:
 
         Groups that none of the rows has recorded become 0: any conditional mean keeps the estimates unbiased.
         """
-        chosen = data.take(rows).in_canonical_order()
+        taken = data.take(rows)
+        chosen = taken.in_canonical_order()
         never, source = np.asarray(~chosen.recorded.any(axis=0)), chosen.source_column
         values = np.where(never[chosen.column_group], 0.0, limit_extreme_values(chosen.values)[0])
         weight = 1 / np.sqrt(np.bincount(source)[source])  # a category counts as one column
         if np.isnan(values).any():
             model = TreeModel(_CHAIN_LEAF, proper=False)
             values = chained(values, chosen.labels, incomplete_groups(chosen, values), model, _SWEEPS, rng)
-        return DonorPool(values, data.columns_by_name, chosen.labels, len(data.classes), weight)
+        order = rows[np.argsort(taken.place)]
+        return DonorPool(values, data.columns_by_name, chosen.labels, len(data.classes), weight, order)
 
     @cached_property
     def score(self) -> Floats:
@@ -149,15 +154,16 @@ class DonorTree:
         self.size = np.bincount(leaf, minlength=self.tree.tree_.node_count)
         self.first = np.cumsum(self.size) - self.size
 
-    def complete(self, values: Floats, labels: Ints, position: Floats) -> Floats:
+    def complete(self, values: Floats, labels: Ints, position: Floats) -> tuple[Floats, Ints]:
         """Fill the hidden columns of these rows (m, d) from one donor per row, which keeps their joint law.
 
-        ``position`` (m,), between 0 and 1, is the place of the donor among the donors of the leaf.
+        ``position`` (m,), between 0 and 1, is the place of the donor among the donors of the leaf. Returns the completed rows
+        and the row number of each donor, (m,).
         """
         leaf, out = self.tree.tree_.apply(self._design(values[:, self.shown], labels)), values.copy()
         chosen = self.order[self.first[leaf] + (position * self.size[leaf]).astype(np.intp)]
         out[:, self.hidden] = self.pool.values[np.ix_(chosen, self.taken)]
-        return out
+        return out, self.pool.rows[chosen]
 
     def _fit_linear(self, shown: Floats, scaled: Floats) -> None:
         """Coefficients per label class; those of all classes together for a class with too few rows."""

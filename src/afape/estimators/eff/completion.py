@@ -89,8 +89,10 @@ class Completer:
         pool = self.donors.pool(self.data, others, table, half)
         return self.donors.tree(pool, table, half, shown, number, _MIN_LEAF)
 
-    def draws(self, t: Bools, rows: Ints, count: Ints) -> Iterator[tuple[Ints, Floats]]:
-        """Yield row numbers (m,) and completed rows (m, d): the groups t and the known groups are shown, the others drawn.
+    def draws(self, t: Bools, rows: Ints, count: Ints) -> Iterator[tuple[Ints, Floats, Ints]]:
+        """Yield row numbers (m,), completed rows (m, d) and the rows of their donors (m,), -1 without a donor.
+
+        The groups t and the known groups are shown, the others drawn.
 
         Row i occurs ``count[i]`` times. Its draws take turns among the tables, and are evenly spaced in the ordered donors.
         """
@@ -101,22 +103,22 @@ class Completer:
             row = np.repeat(mine, count[mine])
             draw = np.arange(len(row)) - np.repeat(np.cumsum(count[mine]) - count[mine], count[mine])
             table = (draw + (first[row] * _TABLES).astype(np.intp)) % _TABLES
-            yield row, self._completed(t, row, table, (start[row] + draw * _STEP) % 1)
+            yield row, *self._completed(t, row, table, (start[row] + draw * _STEP) % 1)
 
     def _number(self, t: Bools) -> list[int]:
         """The groups of a set, numbered by name: one of its seeds."""
         return [int(g) for g in np.flatnonzero(t[self.data.problem.groups_by_name])]
 
-    def _completed(self, t: Bools, row: Ints, table: Ints, position: Floats) -> Floats:
-        """Complete rows from these tables, (m, d)."""
+    def _completed(self, t: Bools, row: Ints, table: Ints, position: Floats) -> tuple[Floats, Ints]:
+        """Complete rows from these tables, (m, d); also returns the rows of the donors, (m,)."""
         data, number = self.data, self._number(t)
         shown = (t | self.known.groups)[data.column_group]
-        out = np.where(shown, data.values[row], 0.0)
+        out, donor = np.where(shown, data.values[row], 0.0), np.full(len(row), -1)
         for b in range(_TABLES):
             own = self.halves(b)
             for half in (0, 1):
                 lines = np.flatnonzero((table == b) & (own[row] == half))
                 tree = self._tree(b, half, own, shown, number) if len(lines) else None
                 if tree is not None:
-                    out[lines] = tree.complete(out[lines], data.labels[row[lines]], position[lines])
-        return out
+                    out[lines], donor[lines] = tree.complete(out[lines], data.labels[row[lines]], position[lines])
+        return out, donor

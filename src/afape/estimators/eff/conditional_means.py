@@ -24,14 +24,26 @@ from ..endings import endings_of
 from ..flows import Flows, state_amounts
 from .completion import Completer, KnownGroups
 
-__all__ = ["Collected", "Ledger", "Runner", "ShownAmounts", "TooManySetsError", "mean_amounts"]
+__all__ = ["Collected", "DrawnAmounts", "Ledger", "Runner", "ShownAmounts", "TooManySetsError", "mean_amounts"]
 
 _CELLS = 2**25  # largest number of rows times sets times costs
 _AT_ONCE = 2**18  # completed rows per batch
+_KEPT = 2**24  # amounts of single completions that are kept, for standard errors
 
 
 class TooManySetsError(Exception):
     """Raised if the policy reaches too many sets for components."""
+
+
+class DrawnAmounts(NamedTuple):
+    """The completions behind expected amounts, and what each contributes: amounts divided by the row's number of draws."""
+
+    row: Ints  # (c,) row of each completion
+    donor: Ints  # (c,) row that its hidden values come from; -1 without a donor
+    share: Floats  # (c,) one over the number of completions of the row
+    draw: Ints  # (l,) completion of each line
+    line: Ints  # (l,) the expected amount that the line is part of
+    amount: csr_array  # (l, P)
 
 
 class ShownAmounts(NamedTuple):
@@ -41,6 +53,7 @@ class ShownAmounts(NamedTuple):
     row: NDArray[Any]  # (m,) sorted
     reached: NDArray[Any]  # (m,) index of S among the sets
     amount: csr_array  # (m, P)
+    draws: DrawnAmounts | None = None  # None for known amounts, or if there are too many completions to keep
 
 
 @dataclass(frozen=True, eq=False)
@@ -148,34 +161,66 @@ def mean_amounts(
     several sets are run together, because each call of the classifier takes time and there may be many sets with few rows.
     """
     collected: list[Collected] = []
+    drawn: list[Collected] = []
+    lent: list[tuple[Ints, Ints, Ints]] = []  # shown set, row and donor of each completion
     n_rows = sum(int(count[rows].sum()) for _, rows in shown)
     for batch in _batches(completer, shown, count):
-        key = np.concatenate([np.full(len(rows), k) for k, rows, _ in batch])
-        rows = np.concatenate([rows for _, rows, _ in batch])
+        key = np.concatenate([np.full(len(rows), k) for k, rows, _, _ in batch])
+        rows, donor = (np.concatenate([one[j] for one in batch]) for j in (1, 3))
         seen = np.array([t | completer.known.groups for t, _ in shown])[key]
         copies = Copies(rows, seen)
-        walked = runner.walk(completer.data, rows, np.concatenate([values for *_, values in batch]), copies, n_rows)
-        collected.append(ledger.collect((table, key[place]) for table, place in walked))
+        walked = runner.walk(
+            completer.data, rows, np.concatenate([values for _, _, values, _ in batch]), copies, n_rows
+        )
+        start = sum(len(rows) for rows, *_ in lent)
+        each = ledger.collect((table, start + place) for table, place in walked)
+        collected.append(Collected.summed([each._replace(key=key[each.key - start])]))
+        lent.append((key, rows, donor))
+        drawn = [*drawn, each] if sum(one.amount.nnz for one in (*drawn, each)) <= _KEPT else []
     if not collected:
         return []
-    key, row, reached, amount = Collected.summed(collected)
-    amount.data /= np.repeat(count[row], np.diff(amount.indptr))
-    ends = np.searchsorted(key, np.arange(len(shown) + 1))
+    found = Collected.summed(collected)
+    found.amount.data /= np.repeat(count[found.row], np.diff(found.amount.indptr))
+    ends = np.searchsorted(found.key, np.arange(len(shown) + 1))
+    each_draw = _draws(found, drawn, lent, count, len(shown)) if len(drawn) == len(lent) else [None] * len(shown)
     return [
-        ShownAmounts(t, row[a:b], reached[a:b], csr_array(amount[a:b]))
-        for (t, _), a, b in zip(shown, ends[:-1], ends[1:], strict=True)
+        ShownAmounts(t, found.row[a:b], found.reached[a:b], csr_array(found.amount[a:b]), draws)
+        for (t, _), a, b, draws in zip(shown, ends[:-1], ends[1:], each_draw, strict=True)
     ]
+
+
+def _draws(
+    found: Collected, drawn: list[Collected], lent: list[tuple[Ints, Ints, Ints]], count: Ints, n_shown: int
+) -> list[DrawnAmounts | None]:
+    """Return the single completions of every shown set."""
+    key, row, donor = (np.concatenate(column) for column in zip(*lent, strict=True))
+    draw, reached = (np.concatenate([one[j] for one in drawn]) for j in (0, 2))
+    amount = csr_array(vstack([one.amount for one in drawn], format="csr"))
+    amount.data /= np.repeat(count[row[draw]], np.diff(amount.indptr))
+    width = int(found.reached.max()) + 1
+    code = (found.key * (int(found.row.max()) + 1) + found.row) * width + found.reached  # increasing
+    line = np.searchsorted(code, (key[draw] * (int(found.row.max()) + 1) + row[draw]) * width + reached)
+    first = np.searchsorted(found.key, np.arange(n_shown))
+    out: list[DrawnAmounts | None] = []
+    for k in range(n_shown):
+        mine, lines = np.flatnonzero(key == k), np.flatnonzero(key[draw] == k)
+        place = np.searchsorted(mine, draw[lines])
+        own = DrawnAmounts(
+            row[mine], donor[mine], 1 / count[row[mine]], place, line[lines] - first[k], csr_array(amount[lines])
+        )
+        out.append(own)
+    return out
 
 
 def _batches(
     completer: Completer, shown: Sequence[tuple[Bools, Ints]], count: Ints
-) -> Iterator[list[tuple[int, Ints, Floats]]]:
-    """Yield batches of completed rows, each with the index of its shown set and row numbers."""
-    batch: list[tuple[int, Ints, Floats]] = []
+) -> Iterator[list[tuple[int, Ints, Floats, Ints]]]:
+    """Yield batches of completed rows, each with the index of its shown set, row numbers and donors."""
+    batch: list[tuple[int, Ints, Floats, Ints]] = []
     for k, (t, rows) in enumerate(shown):
-        for row, values in completer.draws(t, rows, count):
-            batch.append((k, row, values))
-            if sum(len(done) for _, done, _ in batch) >= _AT_ONCE:
+        for row, values, donor in completer.draws(t, rows, count):
+            batch.append((k, row, values, donor))
+            if sum(len(done) for _, done, _, _ in batch) >= _AT_ONCE:
                 yield batch
                 batch = []
     if batch:

@@ -21,6 +21,7 @@ from ..flows import Flows
 from ..normalisers import WeighedTable, weighed
 from ..weighted import Booked, Weighted
 from .components import Components
+from .mean_errors import MeanErrors
 from .mixture import Alike, Mixed
 from .splits import Split
 
@@ -104,9 +105,9 @@ class Efficient:
     their sum. All predictions in rows of one label use the shares that are best for the errors there. No price enters, so
     other prices use the same parts. Right predictions are the rows of a label minus its errors. Minimum-variance shares
     make the variance look smaller than it is, and go with the values if costs are skewed. So values and influence values use
-    shares that were chosen on other rows (`Mixture.left_out`). Influence values include the errors of learned propensities and
-    action values, but treat the conditional means m as known, which is right to first order if the propensity is right. Action
-    values of parts are always learned by ridge regression. If known action values cover only the costs, the costs are mixed.
+    shares that were chosen on other rows (`Mixture.left_out`). Influence values include the errors of learned propensities,
+    action values and conditional means (`MeanErrors`, up to about 30,000 rows; beyond, m counts as known, which is right to
+    first order if the propensity is right). Action values of parts are always learned by ridge regression. If known action values cover only the costs, the costs are mixed.
 
     Parameters
     ----------
@@ -130,19 +131,40 @@ class Efficient:
         return self.evidence.cost_columns if parts is None else parts
 
     @cached_property
+    def _tables(self) -> list[WeighedTable]:
+        return [_weighed_roots(self.evidence, table) for table in self.evidence.components.tables()]
+
+    @cached_property
     def _composed(self) -> list[Weighted]:
         """One estimator per split."""
-        evidence, components = self.evidence, self.evidence.components
-        if not self.splits:
-            return []
-        tables = [_weighed_roots(evidence, table) for table in components.tables()]
-        normalize = evidence.recipe.normalize
-        return [Weighted(evidence, ComponentFormula(components, s), normalize, True, tables) for s in self.splits]
+        evidence, normalize = self.evidence, self.evidence.recipe.normalize
+        formulas = [ComponentFormula(evidence.components, split) for split in self.splits]
+        return [Weighted(evidence, formula, normalize, True, self._tables) for formula in formulas]
 
     @cached_property
     def _doubly_booked(self) -> Booked:
         booked = self.doubly.booked(self.columns)
-        return booked._replace(included=booked.included._replace(means=False if self.splits else None))
+        means = self._donors is not None if self.splits else None
+        return booked._replace(included=booked.included._replace(means=means))
+
+    @cached_property
+    def _donors(self) -> MeanErrors | None:
+        """Errors of the conditional means; None if there are none, or if too many rows were completed to keep them."""
+        if not self.splits or self.evidence.replicated:
+            return None
+        row_weight, first = self.evidence.fitted.row_weight, self._composed[0]
+        factor = row_weight / row_weight.mean() / (first.normalisers.before[0] if first.normalize else 1.0)
+        found = MeanErrors(self.evidence.components, self._tables, factor)
+        return found if found.known else None
+
+    def _mean_errors(self, split: Split) -> Floats | None:
+        if self._donors is None:
+            return None
+        columns = self.columns
+        if isinstance(columns, PartColumns):
+            return self._donors.of(split, None)
+        matrix = self.evidence.components.columns.priced(columns.tariff, bool(columns.largest))
+        return self._donors.of(split, matrix[:, : columns.width])
 
     @cached_property
     def _mixed(self) -> Mixed:
@@ -150,7 +172,7 @@ class Efficient:
         booked = [*(one.booked(self.columns) for one in self._composed), self._doubly_booked]
         found = [(b.values, b.influence) for b in booked if b.influence is not None]
         unit, drawn = self.evidence.data.unit, self.evidence.fitted.drawn
-        errors = [b.errors for b in booked if b.influence is not None]
+        errors = [*(self._mean_errors(split) for split in self.splits), self._doubly_booked.errors]
         return Mixed(found, errors, self._kinds, max(len(self.splits) - 1, 0), unit, drawn)
 
     @property
