@@ -385,3 +385,44 @@ def test_synthetic_mnar_has_the_papers_share_of_complete_cases():
     recorded = experiment.mechanism.hide(experiment.complete, 0)
     assert abs(recorded.complete.mean() - 0.229) < 4 * np.sqrt(0.229 * 0.771 / 150_000)
     assert_array_equal(experiment.complete.values, synthetic_mar(150_000).complete.values)
+
+
+def joined(n_groups):
+    """Complete records, and a graph that joins the indicators of all groups in pairs."""
+    names = [f"g{i}" for i in range(n_groups)]
+    frame = pd.DataFrame(np.random.default_rng(0).normal(size=(50, n_groups)), columns=names).assign(
+        y=np.arange(50) % 2
+    )
+    data = Retrospective(frame, Problem({g: [g] for g in names}, dict.fromkeys(names, 1.0), "y", 1.0))
+    pairs = [(a, b) for i, a in enumerate(names) for b in names[:i]]
+    return data, pairs, "; ".join([*(f"R_{a} <-> R_{b}" for a, b in pairs), "R_g0 -> R_g2"])
+
+
+def test_hidden_variables_are_summed_out():
+    """Against a sum over all values of all hidden variables, for strengths that differ and indicators that depend on others."""
+    data, pairs, graph = joined(4)
+    strengths = {pair: 0.3 + 0.17 * k for k, pair in enumerate(pairs)}
+    mechanism = GraphMechanism(graph, {"g1": 0.5}, {"g2": {"R_g0": 0.8}}, hidden=strengths)
+    for required in ([1, 0, 0, 0], [0, 1, 1, 0], [0, 0, 1, 0], [1, 1, 1, 1]):
+        required = np.array(required, dtype=bool)
+        total = 0.0
+        for coins in product([-1, 1], repeat=len(pairs)):
+            for pattern in product([0, 1], repeat=4):
+                if not (np.array(pattern) >= required).all():
+                    continue
+                p = 0.5 ** len(pairs)
+                for g in range(4):
+                    odds = sum(c * s for c, (pair, s) in zip(coins, strengths.items(), strict=True) if f"g{g}" in pair)
+                    one = sigmoid(odds + 0.5 * (g == 1) + 0.8 * pattern[0] * (g == 2))
+                    p *= one if pattern[g] else 1 - one
+                total += p
+        found = mechanism.superset(data, data.values, np.tile(required, (50, 1)), data.labels)
+        assert_allclose(found, total, rtol=1e-12)
+
+
+def test_many_hidden_variables_take_no_time():
+    data, _, graph = joined(8)  # 28 hidden variables
+    mechanism = GraphMechanism(graph)
+    p = mechanism.superset(data, data.values, np.ones((50, 8), dtype=bool), data.labels)
+    draws = np.concatenate([mechanism.hide(data, seed).complete for seed in range(400)])
+    assert abs(draws.mean() - p.mean()) < 4 * np.sqrt(p.mean() / len(draws))

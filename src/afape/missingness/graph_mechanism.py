@@ -20,6 +20,9 @@ from .known_propensity import KnownPropensity
 __all__ = ["GraphMechanism"]
 
 _PAIRS = "from pairs of groups to numbers"
+_DIGITS = 9  # sums of coins that agree to so many decimals are equal
+_ROWS = 4096  # rows at a time
+_MAX_CELLS = 2**25  # largest number of probabilities that are held
 
 
 class GraphMechanism:
@@ -129,7 +132,8 @@ class GraphMechanism:
         for kind, lines in zip(kinds, lines_of(index, len(kinds)), strict=True):
             names = {data.problem.group_names[g] for g in np.flatnonzero(kind)} & set(self.graph.missing)
             if names:
-                out[lines] = self._all_recorded(data, values[lines], labels[lines], names)
+                for some in np.split(lines, range(_ROWS, len(lines), _ROWS)):
+                    out[some] = self._all_recorded(data, values[some], labels[some], names)
         return out
 
     def propensity(self, data: Retrospective) -> KnownPropensity:
@@ -150,17 +154,60 @@ class GraphMechanism:
         needed = self._upstream(names)
         odds = {group: self._odds(data, values, labels, group) for group in needed}
         total = np.zeros(len(values))
-        pairs = [pair for pair in self.hidden if set(_groups(pair)) & set(needed)]
-        for coins in product([-1.0, 1.0], repeat=len(pairs)):
-            for pattern in self._patterns(needed, names):
-                p = np.full(len(values), 0.5 ** len(pairs))
-                for group in needed:
-                    one = expit(
-                        odds[group] + self._from_indicators(group, pattern, dict(zip(pairs, coins, strict=True)))
-                    )
-                    p *= one if pattern[group] else 1 - one
-                total += p
+        for pattern in self._patterns(needed, names):
+            given = {group: odds[group] + self._from_indicators(group, pattern, {}) for group in needed}
+            total += self._over_coins(given, pattern)
         return total
+
+    def _over_coins(self, odds: Mapping[str, Floats], pattern: Mapping[str, bool]) -> Floats:
+        """Probability of a pattern, (m,), summed over the hidden coins; ``odds`` are the log-odds without them.
+
+        An indicator depends on the sum of its coins only. So the groups are taken one after the other, and what is kept is the
+        probability of the indicators so far, together with each possible value of the sums of the groups to come: of eight
+        groups that are all joined in pairs there are at most 1,024, while their coins have 2^28 values.
+        """
+        groups = list(odds)
+        states: dict[tuple[float, ...], Floats] = {(0.0,) * len(groups): np.ones(len(next(iter(odds.values()))))}
+        for k, group in enumerate(groups):
+            known: dict[float, Floats] = {}
+            found: dict[tuple[float, ...], Floats] = {}
+            draws = self._coins_of(group, groups[k:], groups[:k])
+            for sums, p in states.items():
+                for coins, share in draws.items():
+                    own = round(sums[0] + coins[0], _DIGITS)
+                    if own not in known:
+                        one = expit(odds[group] + own)
+                        known[own] = one if pattern[group] else 1 - one
+                    later = tuple(round(a + b, _DIGITS) for a, b in zip(sums[1:], coins[1:], strict=True))
+                    more = p * (share * known[own])
+                    found[later] = found[later] + more if later in found else more
+                    if len(found) * len(p) > _MAX_CELLS:
+                        raise ValueError(
+                            "'graph' joins too many indicators by '<->' to sum over the hidden variables of "
+                            f"{len(groups)} groups. Join fewer, or give them equal strengths in 'hidden'."
+                        )
+            states = found
+        return states[()]
+
+    def _coins_of(self, group: str, here: list[str], before: list[str]) -> dict[tuple[float, ...], float]:
+        """What the coins of a group add to its sum and to those of the groups after it in ``here``, and their shares.
+
+        Coins with groups ``before`` it were drawn with these. Coins with other groups only count for the group itself.
+        """
+        out = {(0.0,) * len(here): 1.0}
+        for pair, strength in self.hidden.items():
+            if group not in (ends := _groups(pair)):
+                continue
+            other = ends[0] if ends[1] == group else ends[1]
+            if other in before:
+                continue
+            new: dict[tuple[float, ...], float] = {}
+            for sums, share in out.items():
+                for coin in (-strength, strength):
+                    moved = [round(s + coin * (g in (group, other)), _DIGITS) for s, g in zip(sums, here, strict=True)]
+                    new[tuple(moved)] = new.get(tuple(moved), 0.0) + share / 2
+            out = new
+        return out
 
     @staticmethod
     def _patterns(needed: list[str], names: set[str]) -> Iterator[dict[str, bool]]:
