@@ -5,7 +5,7 @@ BIN    := $(VENV)/bin
 OLDEST := .venv-oldest
 JOBS   ?= 2
 
-.PHONY: demo test oldest lint docs bench study paper clean
+.PHONY: demo test oldest lint docs bench fuzz study paper clean
 .DEFAULT_GOAL := demo
 
 # One stamp per set-up: quick the second time, done anew when the requirements change.
@@ -49,6 +49,10 @@ docs: $(VENV)/.test
 bench: $(VENV)/.test
 	$(BIN)/python benchmarks/bench.py
 	$(BIN)/python benchmarks/parts.py
+	$(BIN)/python benchmarks/wide.py
+
+fuzz: $(VENV)/.test
+	$(BIN)/python tests/files/fuzz.py --inputs 100000
 
 study: $(VENV)/.test
 	$(BIN)/python -m studies coverage --jobs $(JOBS)

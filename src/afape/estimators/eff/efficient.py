@@ -107,7 +107,8 @@ class Efficient:
     make the variance look smaller than it is, and go with the values if costs are skewed. So values and influence values use
     shares that were chosen on other rows (`Mixture.left_out`). Influence values include the errors of learned propensities,
     action values and conditional means (`MeanErrors`, up to about 30,000 rows; beyond, m counts as known, which is right to
-    first order if the propensity is right). Action values of parts are always learned by ridge regression. If known action values cover only the costs, the costs are mixed.
+    first order if the propensity is right). Action values of parts are always learned by ridge regression. If known action
+    values cover only the costs, the costs are mixed.
 
     Parameters
     ----------
