@@ -20,6 +20,7 @@ __all__ = [
     "HeavyWeightsWarning",
     "InterruptedBootstrapWarning",
     "KnownValuesWarning",
+    "LongRunWarning",
     "LookalikeLevelsWarning",
     "ManyLevelsWarning",
     "NormalizerWarning",
@@ -125,6 +126,10 @@ class KnownValuesWarning(AfapeWarning):
 
 class InterruptedBootstrapWarning(AfapeWarning):
     """The bootstrap was stopped early; intervals use the replicates that were finished."""
+
+
+class LongRunWarning(AfapeWarning):
+    """The rest of the evaluation may take several minutes; the message says which estimators take the time."""
 
 
 class UnrecordedColumnWarning(AfapeWarning):

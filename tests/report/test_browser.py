@@ -168,7 +168,8 @@ def test_changed_prices_give_what_reprice_gives(browser, comparison, page, group
     for name, line in ranking.iterrows():
         assert shown[name]["best"] == pytest.approx(line["best"], abs=0.03)  # both are drawn
         assert shown[name]["rank"] == line["rank_lower"]
-        assert shown[name]["verdict"] == line["verdict"]
+        if abs(line["best"] - 0.05) > 0.03:  # the limit of the verdict
+            assert shown[name]["verdict"] == line["verdict"]
     pairs = browser.run(
         "return Array.from(document.querySelectorAll('#difference-table tbody tr')).map(r => ['difference', 'lower', 'upper']"
         ".map(t => parseFloat(r.querySelector(`[data-target=${t}]`).dataset.value)))"

@@ -9,7 +9,9 @@ from afape.agents.policy import bind
 from afape.missingness.known_propensity import KnownPropensity
 from afape.propensity.known import BoundKnownPropensity
 from afape.propensity.weights import View
+from afape.run.plan import Options, make_plan
 from afape.run.sampling import sampling_error
+from afape.run.warn import warn_of_time
 from afape.walk.ground import Ground
 from afape.walk.walker import WalkOptions, walk
 
@@ -70,3 +72,12 @@ def test_limits_follow_the_number_of_rows():
     assert (many.max_states, many.n_trajectories) == (128, 8)
     chosen = WalkOptions(max_states=7, n_trajectories=3)
     assert chosen.within(10**6, 20) == chosen
+
+
+def test_long_work_is_announced(data):
+    plan = make_plan(data, Sign(), afape.MCAR(), Options())
+    warn_of_time(plan, 1, 0.1)
+    with pytest.warns(afape.warnings.LongRunWarning, match="completed rows for mi and eff-semi; estimators=") as caught:
+        warn_of_time(plan, 1, 100.0)
+    assert "'mi'" not in str(caught[0].message)
+    warn_of_time(make_plan(data, Sign(), afape.MCAR(), Options(estimators=["ipw-semi"])), 1, 1000.0)

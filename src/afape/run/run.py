@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from functools import partial
@@ -34,6 +35,7 @@ from .warn import (
     warn_of_classifier,
     warn_of_doubts,
     warn_of_extreme_values,
+    warn_of_time,
     warn_of_weights,
     weight_table,
     with_caveats,
@@ -95,7 +97,9 @@ def run(plan: Plan, policies: Mapping[str, Policy], progress: Progress | bool | 
         steps = Steps(report, len(policies) * steps_of(plan))
         warn_of_extreme_values(plan)
         _draw_imputations(plan)
+        began = time.monotonic()
         walked = walk_policies(plan, policies, steps.walked)
+        warn_of_time(plan, len(policies), time.monotonic() - began)
         plans = (plan, *plan.repeats)
         shared: list[Shared] = [{} for _ in plans]
         bound = {

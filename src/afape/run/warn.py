@@ -31,6 +31,7 @@ from ..warnings import (
     ClippedWeightsWarning,
     FarValuesWarning,
     HeavyWeightsWarning,
+    LongRunWarning,
     NormalizerWarning,
     PropensityFitWarning,
     SupportWarning,
@@ -38,6 +39,7 @@ from ..warnings import (
     ValueFallbackWarning,
     warn,
 )
+from .fit import steps_of
 from .plan import Plan, name_of
 from .walk import Walked, walk_policies
 
@@ -49,6 +51,7 @@ __all__ = [
     "warn_of_classifier",
     "warn_of_doubts",
     "warn_of_extreme_values",
+    "warn_of_time",
     "warn_of_weights",
     "weight_table",
     "with_caveats",
@@ -57,6 +60,7 @@ __all__ = [
 
 _DOUBTED = 0.01  # p-value below which a gap is significant
 _OFF, _FAR_OFF = 0.1, 0.3  # distance of a mean weight from 1 that gives a warning: if significant, and in any case
+_LONG = 300  # seconds
 
 
 def warn_of_assumption(plan: Plan, walked: Iterable[Walked], propensities: Propensities) -> None:
@@ -146,6 +150,26 @@ def repeats_note(plan: Plan) -> tuple[str, ...]:
     if not plan.repeats:
         return ()
     return (f"Estimates are means over {1 + len(plan.repeats)} repeats with other folds and donors.",)
+
+
+def warn_of_time(plan: Plan, n_policies: int, seconds: float) -> None:
+    """Warn if the rest may take longer than five minutes, judged by the ``seconds`` that it took to walk the recorded rows.
+
+    Only walks of rows are counted: policy and classifier take most of the time in long runs.
+    """
+    rows = steps_of(plan) - plan.n_replicates
+    expected = seconds * (rows / len(plan.data) - 1)
+    slow = [c.name for c in plan.choices if c.method.imputes or c.method.composed]
+    if expected < _LONG or not slow:
+        return
+    others = [c.name for c in plan.choices if c.name not in slow]
+    way = f"; estimators={others} leaves them out" if others else ""
+    policies = "The policy runs" if n_policies == 1 else "The policies run"
+    warn(
+        f"The rest may take up to {expected / 60:,.0f} minutes: walking the {len(plan.data):,} rows took {seconds:,.0f} seconds. "
+        f"{policies} also on completed rows for {' and '.join(slow)}{way}. n_jobs=2 or a faster classifier helps too.",
+        LongRunWarning,
+    )
 
 
 def gap_of_nothing(plan: Plan, fitted: Fitted, choices: list[Choice]) -> tuple[str, ...]:
