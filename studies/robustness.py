@@ -48,8 +48,8 @@ def _write_page(summary: pd.DataFrame, task: Task) -> None:
     )
     (task.out / "README.md").write_text(
         f"# Double robustness\n\n{made_by('robustness', task)}A wrong propensity or action value is a constant here. "
-        "`drl-semi` needs one of the two to be right; `eff-semi` needs the propensity, or both its imputation model, which is nearly "
-        "right here, and the action values. "
+        "`drl-semi` needs one of the two to be right; `eff-semi` needs the propensity, or its imputation model (nearly right "
+        "here) and the action values. "
         "Standard errors include the error of action values if these are learned by ridge regression, as in the first two "
         "settings, and of the conditional means of `eff-semi`. Points are biases; bars cover 95 % of the data sets.\n\n"
         f"![Errors](robustness.svg)\n\n{table_of(table, columns)}\n"
