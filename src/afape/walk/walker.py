@@ -21,10 +21,7 @@ __all__ = ["WalkOptions", "exact_walk", "walk"]
 _FIRST_CHUNK = 1024  # rows; their number of states determines the size of the later chunks
 _NARROW = 8  # groups up to which a chunk has the full number of states; wider states have more edges
 _MAX_STATES, _TRAJECTORIES = 4096, 64  # limits of a row if there are few rows
-_FEWEST_STATES, _FEWEST_TRAJECTORIES = (
-    128,
-    8,
-)  # limits of a row if there are many rows: seven groups are always walked exactly
+_FEWEST_STATES, _FEWEST_TRAJECTORIES = 128, 4  # if there are many; seven groups are always walked exactly
 _EXACT, _SAMPLED = 2**19, 2**18  # states of all rows together, walked exactly or by sampling
 
 
@@ -38,7 +35,7 @@ class WalkOptions:
         Rows that reach more sets than this are sampled; 0 samples every row. Default: 4096, fewer if all rows together may
         reach more than half a million sets, but at least 128.
     n_trajectories : int, optional
-        Trajectories per sampled row. Default: 64, fewer if there are many rows and groups, but at least 8. A note of the
+        Trajectories per sampled row. Default: 64, fewer if there are many rows and groups, but at least 4. A note of the
         result says how much they add to the standard error.
     simulation : policy, optional
         Policy from which trajectories are drawn, renormalised over the available groups. Default: the policy itself.
@@ -169,6 +166,11 @@ def exact_walk(ground: Ground, rows: Ints, max_states: int, max_lines: int) -> t
         blocked_flow = blocked_reach[state] * blocked[state, group]
         builder.flow(flow, blocked_flow)
         going = np.flatnonzero((flow > 0) | (blocked_flow > 0))
+        if len(going) > max_states:  # a set is reached along at most as many edges as its depth
+            of_edge = np.searchsorted(rows, row[state[going]])
+            many = states_of + np.bincount(of_edge, minlength=len(rows)) / builder.depth > max_states
+            overflow.append(rows[many])
+            going = going[~many[of_edge]]
         child_row, child_set = row[state[going]], step.target(acquired, going)
         first, inverse = merge(child_row, child_set)
         builder.lead(going, inverse)
@@ -185,5 +187,5 @@ def exact_walk(ground: Ground, rows: Ints, max_states: int, max_lines: int) -> t
             builder.abandon(keep)
             row, acquired = row[keep], acquired[keep]
             reach, blocked_reach = reach[keep], blocked_reach[keep]
-    lost = np.concatenate(overflow) if overflow else np.array([], dtype=np.intp)
+    lost = np.unique(np.concatenate(overflow)) if overflow else np.array([], dtype=np.intp)
     return builder.table().without(lost), lost
