@@ -69,7 +69,7 @@ def test_a_note_says_what_sampling_adds(data):
 def test_limits_follow_the_number_of_rows():
     few, many = WalkOptions().within(100, 20), WalkOptions().within(10**6, 20)
     assert (few.max_states, few.n_trajectories) == (4096, 64)
-    assert (many.max_states, many.n_trajectories) == (128, 4)
+    assert (many.max_states, many.n_trajectories) == (128, 8)
     chosen = WalkOptions(max_states=7, n_trajectories=3)
     assert chosen.within(10**6, 20) == chosen
 

@@ -21,7 +21,7 @@ __all__ = ["WalkOptions", "exact_walk", "walk"]
 _FIRST_CHUNK = 1024  # rows; their number of states determines the size of the later chunks
 _NARROW = 8  # groups up to which a chunk has the full number of states; wider states have more edges
 _MAX_STATES, _TRAJECTORIES = 4096, 64  # limits of a row if there are few rows
-_FEWEST_STATES, _FEWEST_TRAJECTORIES = 128, 4  # if there are many; seven groups are always walked exactly
+_FEWEST_STATES, _FEWEST_TRAJECTORIES = 128, 8  # if there are many; seven groups are always walked exactly
 _EXACT, _SAMPLED = 2**19, 2**18  # states of all rows together, walked exactly or by sampling
 
 
@@ -35,7 +35,7 @@ class WalkOptions:
         Rows that reach more sets than this are sampled; 0 samples every row. Default: 4096, fewer if all rows together may
         reach more than half a million sets, but at least 128.
     n_trajectories : int, optional
-        Trajectories per sampled row. Default: 64, fewer if there are many rows and groups, but at least 4. A note of the
+        Trajectories per sampled row. Default: 64, fewer if there are many rows and groups, but at least 8. A note of the
         result says how much they add to the standard error.
     simulation : policy, optional
         Policy from which trajectories are drawn, renormalised over the available groups. Default: the policy itself.
