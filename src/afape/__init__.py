@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from .check import check_missingness, check_support
     from .classifiers import Classifier, ImputedClassifier
     from .comparison import compare
-    from .data import Problem, Retrospective, merge_columns
+    from .data import Problem, Retrospective, merge_columns, population_weights
     from .estimators import Bounds, Estimate
     from .evaluation import evaluate, true_cost, true_parts
     from .files.problem_file import read_problem
@@ -68,6 +68,7 @@ __all__ = [
     "log_loss",
     "merge_columns",
     "optimize",
+    "population_weights",
     "read_problem",
     "read_table",
     "save",
@@ -86,7 +87,7 @@ _HOMES = {
     ".check": "check_missingness check_support",
     ".classifiers": "Classifier ImputedClassifier",
     ".comparison": "compare",
-    ".data": "Problem Retrospective merge_columns",
+    ".data": "Problem Retrospective merge_columns population_weights",
     ".estimators": "Bounds Estimate",
     ".evaluation": "evaluate true_cost true_parts",
     ".files.problem_file": "read_problem",

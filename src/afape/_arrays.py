@@ -20,6 +20,7 @@ __all__ = [
     "in_own_units",
     "index_of",
     "lines_of",
+    "mean_of",
     "merge",
     "own_units",
     "pack",
@@ -54,6 +55,11 @@ def any_of(mask: Bools) -> Bools:
 def units_of(n_rows: int, cluster: Ints | None) -> Ints:
     """Unit of resampling, splitting and folding of each row, numbered from 0: its cluster, or the row itself."""
     return np.arange(n_rows) if cluster is None else np.unique(cluster, return_inverse=True)[1]
+
+
+def mean_of(values: Floats | Bools, weight: Floats | None) -> Floats:
+    """Mean over rows of (n,) or (n, k) values, weighted unless ``weight`` (n,) is None."""
+    return np.asarray(values.mean(axis=0) if weight is None else weight @ values / weight.sum())
 
 
 def row_dot(a: Floats, b: Floats) -> Floats:

@@ -12,9 +12,9 @@ from sklearn.base import clone
 from sklearn.pipeline import Pipeline
 from threadpoolctl import ThreadpoolController  # type: ignore[import-untyped]
 
-from ._arrays import Floats
+from ._arrays import Floats, Ints
 
-__all__ = ["NotFittedError", "fit_alone", "fit_weighted", "one_thread", "takes_weights"]
+__all__ = ["NotFittedError", "fit_alone", "fit_weighted", "one_thread", "repeated_rows", "takes_weights"]
 
 
 def takes_weights(model: Any) -> bool:
@@ -24,15 +24,23 @@ def takes_weights(model: Any) -> bool:
 
 
 def fit_weighted(estimator: Any, X: Floats, y: Any, weight: Floats | None) -> Any:
-    """Fit a clone with row weights. If the model takes no weights, repeat the rows, with weights as counts."""
+    """Fit a clone with row weights. If the model takes no weights, repeat the rows, with rounded weights as counts."""
     model = clone(estimator)
     if weight is None:
         return fit_alone(model, X, y)
     if takes_weights(model):
         name = f"{model.steps[-1][0]}__sample_weight" if isinstance(model, Pipeline) else "sample_weight"
         return fit_alone(model, X, y, **{name: weight})
-    repeated = np.repeat(np.arange(len(X)), weight.astype(int))
+    repeated = repeated_rows(weight)
     return fit_alone(model, X[repeated], y[repeated])
+
+
+def repeated_rows(weight: Floats) -> Ints:
+    """Row numbers, repeated as often as the weights say. Weights that are no whole numbers are rounded up or down in turn."""
+    whole = np.array_equal(weight, np.round(weight))
+    ends = np.floor(np.cumsum(weight) + 0.5)
+    count = weight if whole else np.diff(ends, prepend=0.0)
+    return np.repeat(np.arange(len(weight)), count.astype(int))
 
 
 def fit_alone(model: Any, X: Floats, y: Any, **arguments: Any) -> Any:

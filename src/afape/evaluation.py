@@ -160,10 +160,10 @@ def true_averages(
         return with_repeated_answers(ground, walk_rows(ground, None, options, seed, n_jobs))
 
     walks = SharedWalks(bound, ground, tables, TableStore())
-    sample = Sample(data.cluster, data.identity, confidence)
+    sample = Sample.of(data, confidence)
     found = []
     for policy in bound:
         runs = run_parts(walks.tables(policy), data, n_outcomes=len(outcomes))
         tariff = replace(Tariff.of(data, outcomes), fixed=ignores_values(policy))
-        found.append(RunAverage(runs, np.ones(len(data)), tariff, sample))
+        found.append(RunAverage(runs, data.row_weight, tariff, sample))
     return found

@@ -447,3 +447,24 @@ def test_ways_out_are_those_of_a_problem_file():
     assert 'assumption = "MAR", given = ["age", "sex"], label = true, drop_gaps = true.' in found[4]
     assert 'assumption = "MNAR", adjust = ["age"].' in found[5]
     assert in_file_words("Nothing to change.") == "Nothing to change."
+
+
+def test_weights_of_rows(tmp_path):
+    path = tmp_path / "problem.toml"
+    table = pd.DataFrame({"age": [50.0, 60.0, 70.0], "y": ["no", "yes", "no"], "sampling_weight": [1.5, 3.0, 4.5]})
+    text = """
+label = "y"
+misclassification_cost = 5.0
+weight = "sampling_weight"
+[groups]
+age = { columns = ["age"] }
+[missingness]
+assumption = "MCAR"
+"""
+    path.write_text(text)
+    assert afape.read_problem(path).records(table).weight.tolist() == [1, 2, 3]
+    path.write_text(text.replace('"sampling_weight"', '"weight"'))
+    with pytest.raises(ProblemFileError, match=r"line 4.*no column 'weight'.*sampling_weight"):
+        afape.read_problem(path).records(table)
+    drafted = draft_problem(table, "y", "records.csv")
+    assert '# weight = "sampling_weight"' in drafted

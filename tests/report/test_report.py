@@ -430,3 +430,15 @@ def test_a_policy_without_a_tipping_point_is_named_with_the_reason(tmp_path):
         afape.compare(data.hide(hidden), policies, classifier, **options).to_html(tmp_path / "a.html")
     sentences = embedded(tmp_path / "a.html")["content"]["strength"]["sentences"]
     assert any(text.startswith("“all” is left out: the records do not support what 'all' wants") for text in sentences)
+
+
+def test_the_page_says_that_rows_have_weights(tmp_path):
+    classifier, data = records()
+    weighted = afape.population_weights(data, {data.classes[1]: 0.05})
+    options = {"missingness": afape.MAR(given=["age"]), "estimators": ["ipw-semi"]}
+    result = afape.evaluate(weighted, afape.AcquireNone(), classifier, **options)
+    result.to_html(tmp_path / "report.html", sensitivity=False)
+    page = (tmp_path / "report.html").read_text()
+    assert "Rows have weights" in page
+    assert "The weights were made from known shares of the labels." in page
+    assert "rows with weights" in repr(result)

@@ -76,7 +76,9 @@ class DepthModel:
         kinds, index = unique_sets(np.column_stack([features.acquired, actions]))
         if spec.linear and len(kinds) > max(_MANY_KINDS, len(target) / _LINES_PER_KIND):
             # Models with one or two lines each would learn nothing.
-            self.spec = spec = ValueRegressor(PooledRidge(spec.estimator.alpha), multi_output=True)
+            self.spec = spec = ValueRegressor(
+                PooledRidge(spec.estimator.alpha, spec.estimator.cases), multi_output=True
+            )
         if keep and spec.linear:
             self.residual, self.leverage = np.empty((len(target), int((~unit).sum()))), np.zeros(len(target))
         if spec.pooled:  # boosting raises an error for a column without values

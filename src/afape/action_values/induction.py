@@ -61,8 +61,8 @@ class Lessons:
         Fold of each row; a row's values come from models fitted on the other folds.
     learned : LearnedValues
         The regressor, and its use of the label. With the label, Q(S, stop) equals C_S.
-    row_weight : ndarray of shape (n,), optional
-        Weights of a bootstrap replicate.
+    drawn : ndarray of shape (n,), optional
+        How often each row was drawn in a bootstrap replicate.
     averaged : ndarray of bool, shape (n,), optional
         Rows whose values are needed; the values of other rows are 0.
     usable : ndarray of bool, shape (n,), optional
@@ -76,7 +76,7 @@ class Lessons:
     given_columns: Ints
     fold: Ints
     learned: LearnedValues = DEFAULT_VALUES
-    row_weight: Floats | None = None
+    drawn: Floats | None = None
     averaged: Bools | None = None
     usable: Bools | None = None
     max_lines: int = 200_000
@@ -130,8 +130,11 @@ class InducedValues:
         largest: bool | None = None,
     ) -> None:
         self.data, self.table, self.lost = data, table, lost
-        self.fold, self.row_weight, self.max_lines = lessons.fold, lessons.row_weight, lessons.max_lines
+        self.fold, self.row_weight, self.max_lines = lessons.fold, lessons.drawn, lessons.max_lines
         self.regressor, self.augment_label = lessons.learned.regressor, lessons.learned.augment_label
+        if data.weight is not None:
+            self.regressor = self.regressor.of_cases
+            self.row_weight = data.weight if self.row_weight is None else self.row_weight * data.weight
         # One mistyped value must not decide a ridge regression, nor be extrapolated to.
         self.values = limit_extreme_values(data.values)[0] if self.regressor.linear else data.values
         self.kept = lessons.keep and self.regressor.linear

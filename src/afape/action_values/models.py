@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import warnings
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
-from sklearn.base import BaseEstimator, RegressorMixin
+from sklearn.base import BaseEstimator, RegressorMixin, clone
 from sklearn.ensemble import HistGradientBoostingRegressor
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.neural_network import MLPRegressor
@@ -15,6 +15,7 @@ from sklearn.preprocessing import StandardScaler
 
 from .._arguments import check_flag, shown
 from .._arrays import Floats
+from .._models import repeated_rows
 from .ridge import PooledRidge, QuadraticRidge
 
 __all__ = [
@@ -51,6 +52,11 @@ class ValueRegressor:
         """True if predictions are linear in the targets, so that predicted parts add up to the predicted cost."""
         return isinstance(self.estimator, QuadraticRidge)
 
+    @property
+    def of_cases(self) -> ValueRegressor:
+        """The regressor for rows that stand for several cases."""
+        return replace(self, estimator=clone(self.estimator).set_params(cases=True)) if self.linear else self
+
 
 class PaperNetwork(RegressorMixin, BaseEstimator):  # type: ignore[misc]
     """The paper's network: two hidden layers of 16, ReLU, learning rate 0.001.
@@ -66,7 +72,7 @@ class PaperNetwork(RegressorMixin, BaseEstimator):  # type: ignore[misc]
         """Fit; y has shape (m,) or (m, V)."""
         rows = np.arange(len(X))
         if sample_weight is not None:
-            rows = np.repeat(rows, np.asarray(sample_weight).astype(int))
+            rows = repeated_rows(np.asarray(sample_weight, dtype=float))
         X, target = X[rows], y[rows]
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", ConvergenceWarning)  # training for max_iter epochs is the intention

@@ -29,6 +29,9 @@ class QuadraticRidge(RegressorMixin, BaseEstimator):  # type: ignore[misc]
     alpha : float, optional
         Penalty, in units of one row. Default: the penalty between 0.1 and 1000 with the least generalised cross-validation
         error, :math:`\|y - \hat y\|^2 / (n - \mathrm{df})^2`.
+    cases : bool
+        True if a line counts as many cases as its weight says: n is then the sum of the weights, and a leverage that of one
+        case.
 
     Notes
     -----
@@ -46,8 +49,8 @@ class QuadraticRidge(RegressorMixin, BaseEstimator):  # type: ignore[misc]
     :math:`\sum_e \kappa_e \tilde z_e`, and `shares` returns v.
     """
 
-    def __init__(self, alpha: float | None = None) -> None:
-        self.alpha = alpha
+    def __init__(self, alpha: float | None = None, cases: bool = False) -> None:
+        self.alpha, self.cases = alpha, cases
 
     def fit(
         self,
@@ -83,7 +86,9 @@ class QuadraticRidge(RegressorMixin, BaseEstimator):  # type: ignore[misc]
         values, vectors = np.linalg.eigh(Z.T @ Z)
         values, rotated = values.clip(0.0), vectors.T @ (Z.T @ target)
         chosen_by = ... if by is None else np.s_[:, by]
-        best = _best_penalty(values, rotated[chosen_by], target[chosen_by]) if self.alpha is None else self.alpha
+        best, lines = self.alpha, total if self.cases else len(X)
+        if best is None:
+            best = _best_penalty(values, rotated[chosen_by], target[chosen_by], lines)
         self.alpha_ = best
         shrunk = rotated / (values + self.alpha_).reshape(-1, *[1] * (target.ndim - 1))
         self.coef_ = vectors @ shrunk
@@ -92,6 +97,8 @@ class QuadraticRidge(RegressorMixin, BaseEstimator):  # type: ignore[misc]
             self.residual_ = (target - Z @ self.coef_) / root
             spread = vectors / np.sqrt(values + best)
             self.leverage_ = w / total + ((Z @ spread) ** 2).sum(axis=1)
+            if self.cases:
+                self.leverage_ /= w
         return self
 
     def predict(self, X: Floats, columns: Ints | None = None) -> Floats:
@@ -159,7 +166,11 @@ class PooledRidge(QuadraticRidge):
     ) -> PooledRidge:
         """Fit; arguments as in `QuadraticRidge.fit`."""
         known = ~np.isnan(X)
-        self.blank_ = np.where(known, X, 0.0).sum(axis=0) / np.maximum(known.sum(axis=0), 1)
+        if self.cases and sample_weight is not None:
+            count = np.maximum(sample_weight @ known, np.finfo(float).tiny)
+            self.blank_ = sample_weight @ np.where(known, X, 0.0) / count
+        else:
+            self.blank_ = np.where(known, X, 0.0).sum(axis=0) / np.maximum(known.sum(axis=0), 1)
         super().fit(self._filled(X), y, sample_weight, by, keep)
         return self
 
@@ -176,7 +187,7 @@ def _products(n_columns: int) -> tuple[Ints, Ints]:
     return np.triu_indices(n_columns)
 
 
-def _best_penalty(values: Floats, rotated: Floats, target: Floats) -> float:
+def _best_penalty(values: Floats, rotated: Floats, target: Floats, lines: float) -> float:
     """Return the penalty with the least generalised cross-validation error, summed over targets divided by their variance."""
     rotated, target = rotated.reshape(len(values), -1), target.reshape(len(target), -1)
     total = (target**2).sum(axis=0)
@@ -188,6 +199,6 @@ def _best_penalty(values: Floats, rotated: Floats, target: Floats) -> float:
     for alpha in _PENALTIES:
         shrink = (values / (values + alpha))[:, None]
         residual = (total - (explained * shrink * (2 - shrink)).sum(axis=0)).clip(0.0)
-        freedom = max(len(target) - 1 - float(shrink.sum()), 1e-9)
+        freedom = max(lines - 1 - float(shrink.sum()), 1e-9)
         errors.append(float((residual / np.where(used, total, 1.0)).sum() / freedom**2))
     return float(_PENALTIES[int(np.argmin(errors))])

@@ -72,15 +72,15 @@ class ClusterAgent(LearnedAgent):
         self.mean_ = np.nanmean(block, axis=0) if free.any() else np.zeros(0)
         spread = np.nanstd(block, axis=0) if free.any() else np.zeros(0)
         self.scale_ = np.where(spread > 0, spread, 1.0)
-        self.centres_ = self._cluster(self._standardised(data.values))
+        self.centres_ = self._cluster(self._standardised(data.values), data.weight)
         cluster = self._nearest(self._standardised(data.values))
         self.sets_ = self._best_sets(data, classifier, cluster)
 
-    def _cluster(self, X: Floats) -> Floats:
+    def _cluster(self, X: Floats, weight: Floats | None) -> Floats:
         n_clusters = min(self.n_clusters, len(np.unique(X, axis=0))) if X.shape[1] else 1
         if n_clusters == 1:
             return X[:1] * 0.0
-        model = KMeans(n_clusters, n_init=4, random_state=self.random_state).fit(X)
+        model = KMeans(n_clusters, n_init=4, random_state=self.random_state).fit(X, sample_weight=weight)
         return np.asarray(model.cluster_centers_)
 
     def _standardised(self, values: Floats) -> Floats:
@@ -125,10 +125,11 @@ class ClusterAgent(LearnedAgent):
         cost = stop_cost(data, classifier, chosen)
         has = ~np.isnan(cost)
         k = len(self.centres_)
-        count = np.bincount(cluster[has], minlength=k)
-        total = np.bincount(cluster[has], weights=cost[has], minlength=k)
+        count, cases = np.bincount(cluster[has], minlength=k), data.row_weight[has]
+        weight = np.bincount(cluster[has], weights=cases, minlength=k)
+        total = np.bincount(cluster[has], weights=cases * cost[has], minlength=k)
         least = 1 if (chosen == data.problem.free).all() else self.min_rows
-        mean = total / np.maximum(count, 1) + data.problem.prices[chosen].sum()
+        mean = total / np.where(count > 0, weight, 1.0) + data.problem.prices[chosen].sum()
         return np.asarray(np.where(count >= least, mean, np.inf))
 
     def _actions(self, values: Floats, acquired: Bools) -> Ints:

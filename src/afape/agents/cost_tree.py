@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any, NamedTuple, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
 from .._arguments import check_between, check_count
-from .._arrays import Bools, Floats, Ints
+from .._arrays import Bools, Floats, Ints, standard_error, tally
 from ..classifiers import Classifier
 from ..data.retrospective import Retrospective
 from .learned_agent import Layout, LearnedAgent, stop_cost
@@ -162,13 +163,14 @@ class _Grower:
         node = len(self.nodes)
         self.nodes.append((STOP, 0, -1, -1, True))
         self.thresholds.append(0.0)
-        move = self._best_move(saving)
+        weight = self._cases[rows]
+        move = self._best_move(saving, weight)
         cut = self._best_cut(rows, acquired, saving) if depth < self.max_depth and len(groups) else None
         left = None if cut is None else self.data.values[rows, cut.column] <= cut.threshold
-        if cut is not None and left is not None and self._worthwhile(saving, left, move):
+        if cut is not None and left is not None and self._worthwhile(saving, weight, left, move):
             # both sides have the same set, so their savings are already computed
             below = [self._place(rows[side], acquired, groups, saving[side], depth + 1) for side in (left, ~left)]
-            self.nodes[node] = (SPLIT, cut.column, below[0], below[1], bool(left.mean() >= 0.5))
+            self.nodes[node] = (SPLIT, cut.column, below[0], below[1], bool(weight @ left >= weight.sum() / 2))
             self.thresholds[node] = cut.threshold
         elif move >= 0:
             g = int(groups[move])
@@ -189,21 +191,29 @@ class _Grower:
             saving[:, j] = now - then - self.data.problem.prices[g]
         return saving
 
-    def _best_move(self, saving: Floats) -> int:
+    @cached_property
+    def _cases(self) -> Floats:
+        """Weight of each row, on average 1."""
+        return np.asarray(self.data.row_weight / self.data.row_weight.mean())
+
+    def _best_move(self, saving: Floats, weight: Floats) -> int:
         """Return the position of the group with the largest mean saving, -1 if no group saves."""
-        mean = self._mean_savings(np.nansum(saving, axis=0), (~np.isnan(saving)).sum(axis=0))
+        mean = self._mean_savings(np.nansum(weight[:, None] * saving, axis=0), weight @ ~np.isnan(saving))
         return int(mean.argmax()) if mean.max(initial=0.0) > 0 else -1
 
-    def _worthwhile(self, saving: Floats, left: Bools, move: int) -> bool:
+    def _worthwhile(self, saving: Floats, weight: Floats, left: Bools, move: int) -> bool:
         """Return True if the best moves on the two sides save significantly more than one move for all rows."""
         gain = variance = 0.0
         padded = np.column_stack([saving, np.zeros(len(saving))])  # the last column stops
         for side in (left, ~left):
-            extra = padded[side, self._best_move(saving[side])] - padded[side, move]
-            extra = extra[~np.isnan(extra)]
+            extra = padded[side, self._best_move(saving[side], weight[side])] - padded[side, move]
+            known = ~np.isnan(extra)
+            extra, share, size = extra[known], weight[side][known], float(weight[side].sum())
             if len(extra) > 1:
-                gain += side.sum() * extra.mean()
-                variance += side.sum() ** 2 * extra.var(ddof=1) / len(extra)
+                mean = float(share @ extra / share.sum())
+                gain += size * mean
+                error = standard_error(share / share.mean() * (extra - mean), None)
+                variance += size**2 * error**2
         return bool(gain > max(self.min_z * np.sqrt(variance), 1e-9))
 
     def _mean_savings(self, total: Floats, count: NDArray[Any]) -> Floats:
@@ -211,8 +221,9 @@ class _Grower:
         return np.asarray(np.where(count >= self.min_rows, total / np.maximum(count, 1), 0.0))
 
     def _best_cut(self, rows: Ints, acquired: Bools, saving: Floats) -> _Cut | None:
-        known = (~np.isnan(saving)).astype(float)
-        filled = np.nan_to_num(saving)
+        weight = self._cases[rows]
+        known = weight[:, None] * ~np.isnan(saving)
+        filled = weight[:, None] * np.nan_to_num(saving)
         best: _Cut | None = None
         for column in np.flatnonzero(acquired[self.data.column_group]):
             value = self.data.values[rows, column]
@@ -220,23 +231,22 @@ class _Grower:
             if not len(cuts):
                 continue
             side = np.searchsorted(cuts, value, side="left")  # value <= cuts[k] from k = side on
-            size = np.cumsum(np.bincount(side, minlength=len(cuts) + 1))
+            size: Floats = np.cumsum(tally(side, weight, len(cuts) + 1))
             total, count = (
                 np.cumsum([np.bincount(side, weights=w, minlength=len(cuts) + 1) for w in table.T], axis=1)
                 for table in (filled, known)
             )
             left = self._best_moves(size[:-1], total[:, :-1], count[:, :-1])
-            right = self._best_moves(
-                len(rows) - size[:-1], total[:, -1:] - total[:, :-1], count[:, -1:] - count[:, :-1]
-            )
-            enough = (size[:-1] >= self.min_rows) & (len(rows) - size[:-1] >= self.min_rows)
+            rest = size[-1] - size[:-1]
+            right = self._best_moves(rest, total[:, -1:] - total[:, :-1], count[:, -1:] - count[:, :-1])
+            enough = (size[:-1] >= self.min_rows) & (rest >= self.min_rows)
             gain = np.where(enough, left + right, -np.inf)
             k = int(gain.argmax())
             if gain[k] > (best.saving if best else -np.inf):
                 best = _Cut(float(gain[k]), int(column), float(cuts[k]))
         return best
 
-    def _best_moves(self, size: Ints, total: Floats, count: Floats) -> Floats:
+    def _best_moves(self, size: Floats, total: Floats, count: Floats) -> Floats:
         """B of each set of rows, from its size, its sums of savings (groups, sets) and the counts of these sums."""
         return np.asarray(size * np.maximum(self._mean_savings(total, count).max(axis=0), 0.0))
 

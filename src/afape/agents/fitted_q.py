@@ -11,7 +11,7 @@ from sklearn.base import clone
 from sklearn.ensemble import HistGradientBoostingRegressor
 
 from .._arguments import check_count, shown
-from .._arrays import Bools, Floats, Ints, every
+from .._arrays import Bools, Floats, Ints, every, mean_of
 from ..classifiers import Classifier, column_means
 from ..classifiers.training_rows import KnowsRows, TrainingRows
 from ..data.problem import Problem
@@ -105,7 +105,8 @@ class FittedQ(KnowsRows):
         expected = []
         for _ in range(self.n_iterations or int(self.acquirable_.sum())):
             self._iterate(records, row, acquired)
-            expected.append(float(self._least(records, starts, free).mean()))
+            cases = None if data.weight is None else data.weight[starts]
+            expected.append(float(mean_of(self._least(records, starts, free), cases)))
         lines = list(enumerate(expected, start=1))
         self.learning_curve_ = pd.DataFrame(lines, columns=["iteration", "expected_cost"])
         self.rows_ = TrainingRows.of(data)
@@ -133,9 +134,10 @@ class FittedQ(KnowsRows):
                 learning_rate=0.05, max_leaf_nodes=8, min_samples_leaf=80, random_state=self.random_state
             )
         inputs = self._inputs(records.seen(row, acquired), acquired)
-        given = {}
-        if records.weights is not None:
-            given = {"sample_weight": records.weight(row, acquired if after is None else after)}
+        given, cases = {}, records.data.weight
+        if records.weights is not None or cases is not None:
+            weight = records.weight(row, acquired if after is None else after)
+            given = {"sample_weight": weight if cases is None else weight * cases[row]}
         self.models_[name] = clone(model).fit(inputs, goal.copy(), **given)
 
     def _least(self, records: Records, row: Ints, acquired: Bools) -> Floats:

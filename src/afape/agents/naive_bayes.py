@@ -8,7 +8,7 @@ import numpy as np
 from sklearn.tree import DecisionTreeClassifier
 
 from .._arguments import LARGEST_SEED, check_between, check_count, check_seed
-from .._arrays import Bools, Floats, Ints
+from .._arrays import Bools, Floats, Ints, tally
 from ..classifiers import Classifier
 from ..data.retrospective import Retrospective
 from .learned_agent import Layout, LearnedAgent
@@ -73,7 +73,8 @@ class CostSensitiveNaiveBayes(LearnedAgent):
     def _learn(self, data: Retrospective, classifier: Classifier) -> None:
         n_classes = len(data.classes)
         self.costs_ = data.costs
-        self.prior_ = (np.bincount(data.labels, minlength=n_classes) + 1.0) / (len(data) + n_classes)
+        cases = data.row_weight
+        self.prior_ = (tally(data.labels, cases, n_classes) + 1.0) / (cases.sum() + n_classes)
         self.trees_, self.tables_ = [], []
         for g in range(data.problem.n_groups):
             rows = np.flatnonzero(data.recorded[:, g])
@@ -81,10 +82,14 @@ class CostSensitiveNaiveBayes(LearnedAgent):
                 max_leaf_nodes=self.n_bins,
                 min_samples_leaf=min(self.min_leaf, max(len(rows) // 2, 1)),
                 random_state=self.random_state,
-            ).fit(self._block(data.values[rows], data.column_group, g), data.labels[rows])
+            ).fit(
+                self._block(data.values[rows], data.column_group, g),
+                data.labels[rows],
+                sample_weight=None if data.weight is None else data.weight[rows],
+            )
             leaf = tree.apply(self._block(data.values[rows], data.column_group, g))
             count = np.full((n_classes, tree.tree_.node_count), 0.0)
-            np.add.at(count, (data.labels[rows], leaf), 1.0)
+            np.add.at(count, (data.labels[rows], leaf), cases[rows])
             is_leaf = tree.tree_.children_left < 0  # inner nodes are not values and keep probability 0
             count[:, is_leaf] += float(self.smoothing)
             self.trees_.append(tree)

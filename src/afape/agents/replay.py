@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from .._arrays import Bools, Floats, Ints, every
+from .._arrays import Bools, Floats, Ints, every, tally
 from ..classifiers import Classifier, ask_classifier, check_classifier
 from ..data.retrospective import Retrospective, check_records
 from .policy import epsilon_greedy
@@ -72,7 +72,7 @@ class Records:
                 "none. Set a price for the group with gaps, or leave it out of the problem."
             )
         acquirable = np.asarray(~free & data.recorded[starts].any(axis=0))
-        shares = np.bincount(data.labels, minlength=len(data.classes)) / len(data)
+        shares = tally(data.labels, data.row_weight, len(data.classes)) / data.row_weight.sum()
         constant = float(np.abs(shares @ data.costs).min())
         unit = constant or float(data.problem.prices.max()) or 1.0
         return Records(data, classifier, weights, starts, acquirable, unit)
@@ -82,6 +82,13 @@ class Records:
         """Return records with a classifier, which is checked."""
         check_records(data)
         return Records.of(data, check_classifier(classifier, data), weights)
+
+    def drawn_starts(self, size: int, rng: np.random.Generator) -> Ints:
+        """Draw rows that episodes start in, (size,), in proportion to their weights."""
+        if self.data.weight is None:
+            return np.asarray(rng.choice(self.starts, size=size, replace=size > len(self.starts)))
+        weight = self.data.weight[self.starts]
+        return np.asarray(rng.choice(self.starts, size=size, p=weight / weight.sum()))
 
     def seen(self, row: Ints, acquired: Bools) -> Floats:
         """Values in these states, (m, d), NaN outside the acquired groups."""
@@ -123,9 +130,9 @@ def run_episodes(
     rows that have S. If states are weighted, their weight is :math:`w_S \prod_t b(a_t) / b'(a_t)`, as for simulated runs in
     the paper's IPW-Semi: b is the epsilon-greedy policy over all groups that are left, b' over the recorded ones.
     """
-    data, starts = records.data, records.starts
+    data = records.data
     n_groups = data.problem.n_groups
-    row = rng.choice(starts, size=n_episodes, replace=n_episodes > len(starts))
+    row = records.drawn_starts(n_episodes, rng)
     acquired, ratio = np.tile(data.problem.free, (n_episodes, 1)), np.ones(n_episodes)
     steps = []
     while len(row):

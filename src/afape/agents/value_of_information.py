@@ -5,13 +5,12 @@ from __future__ import annotations
 from typing import Any, NamedTuple, Self
 
 import numpy as np
-from sklearn.base import clone
 from sklearn.ensemble import HistGradientBoostingClassifier
 from sklearn.tree import DecisionTreeRegressor
 
 from .._arguments import LARGEST_SEED, check_count, check_seed, shown
 from .._arrays import Bools, Floats, Ints
-from .._models import NotFittedError, fit_alone
+from .._models import NotFittedError, fit_weighted
 from ..classifiers import Classifier, ask_classifier
 from ..data.retrospective import Retrospective
 from .learned_agent import Layout, LearnedAgent
@@ -101,7 +100,7 @@ class ValueOfInformation(LearnedAgent):
                 max_iter=80, max_leaf_nodes=16, min_samples_leaf=self.min_leaf, random_state=self.random_state
             )
         try:
-            self.posterior_ = fit_alone(clone(model), X, y)
+            self.posterior_ = fit_weighted(model, X, y, None if data.weight is None else np.tile(data.weight, 2))
         except NotFittedError as error:
             raise ValueError(f"'estimator' must be a classifier that accepts NaN, but: {error}") from error
         self.costs_, self.classifier_ = data.costs, classifier
@@ -117,12 +116,17 @@ class ValueOfInformation(LearnedAgent):
         target = np.tile(block / np.where(spread > 0, spread, 1.0), (2, 1))
         inputs = self._without(X[np.concatenate([rows, rows + len(data)])], g)
         least = min(2 * self.min_leaf, len(rows))  # every row occurs twice
-        tree = DecisionTreeRegressor(min_samples_leaf=least, random_state=self.random_state).fit(inputs, target)
+        cases = None if data.weight is None else data.weight[rows]
+        tree = DecisionTreeRegressor(min_samples_leaf=least, random_state=self.random_state)
+        tree.fit(inputs, target, sample_weight=None if cases is None else np.tile(cases, 2))
         leaf = tree.apply(inputs)
         donors = np.zeros((tree.tree_.node_count, self.n_draws, block.shape[1]))
         for node in np.unique(leaf):
             members = np.flatnonzero(leaf == node) % len(rows)
-            donors[node] = block[rng.choice(members, self.n_draws, replace=len(members) < self.n_draws)]
+            if cases is None:
+                donors[node] = block[rng.choice(members, self.n_draws, replace=len(members) < self.n_draws)]
+            else:
+                donors[node] = block[rng.choice(members, self.n_draws, p=cases[members] / cases[members].sum())]
         self.trees_[g], self.donors_[g] = tree, donors
 
     def _without(self, values: Floats, g: int) -> Floats:

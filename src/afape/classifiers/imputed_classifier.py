@@ -10,15 +10,18 @@ from sklearn.base import BaseEstimator, clone, is_regressor
 from sklearn.calibration import CalibratedClassifierCV
 from sklearn.ensemble import RandomForestClassifier
 from sklearn.model_selection import GroupKFold
+from sklearn.pipeline import Pipeline
 
 from .._arguments import LARGEST_SEED, check_choice, check_flag, check_number, check_seed
 from .._arrays import Bools, Floats, Ints
+from .._models import repeated_rows, takes_weights
 from ..data.retrospective import Retrospective, check_records
 from ..warnings import UnrecordedColumnWarning, warn
 from .training_rows import TrainingRows
 
 __all__ = ["ImputedClassifier", "column_means"]
 
+_MOST_COPIES = 8.0  # copies of a row of weight 1, for models that take no weights
 _FEWEST = 4  # rows of the rarest class with which probabilities are calibrated by default
 
 
@@ -26,7 +29,8 @@ class ImputedClassifier(BaseEstimator):  # type: ignore[misc]
     r"""Impute unconditional means, then classify.
 
     The classifier is trained on the recorded data and on further copies in which each costly group is dropped with
-    probability ``drop_probability``. So it also learns from the small sets that agents stop with.
+    probability ``drop_probability``. So it also learns from the small sets that agents stop with. Row weights of the records are
+    passed to the estimator. If it takes none, or is a pipeline, rows are repeated as often as their weights say.
 
     Parameters
     ----------
@@ -86,7 +90,8 @@ class ImputedClassifier(BaseEstimator):  # type: ignore[misc]
         model = self.estimator
         if model is None:
             model = RandomForestClassifier(n_estimators=50, max_depth=10, random_state=self.random_state)
-        self.estimator_ = self._fitted(clone(model), X, y, len(copies))
+        weight = None if data.weight is None else np.tile(data.weight, len(copies))
+        self.estimator_ = self._fitted(clone(model), X, y, len(copies), weight)
         self.classes_ = data.classes[np.unique(data.labels)]
         self.label_classes_ = data.classes
         self.rows_ = TrainingRows.of(data)
@@ -138,22 +143,28 @@ class ImputedClassifier(BaseEstimator):  # type: ignore[misc]
                 f"decide='cost' needs probabilities, but {type(model).__name__} gives none. Do not pass calibrate=False."
             )
 
-    def _fitted(self, model: Any, X: Floats, y: Ints, n_copies: int) -> Any:
-        """Fit the model, calibrated if requested. ``n_copies`` rows in X are copies of one case."""
+    def _fitted(self, model: Any, X: Floats, y: Ints, n_copies: int, weight: Floats | None) -> Any:
+        """Fit the model, calibrated if requested. ``n_copies`` rows in X are copies of one case.
+
+        If the model takes no weights, rows are repeated as often as their weights say.
+        """
         n_folds = int(min(5, np.bincount(y)[np.unique(y)].min() // n_copies))
         calibrate = self.calibrate
         if calibrate is None:
             calibrate = self.decide_ == "cost" and n_folds >= _FEWEST
+        row = np.tile(np.arange(len(y) // n_copies), n_copies)  # all copies of a case go into one fold
+        if weight is not None and (not takes_weights(model) or isinstance(model, Pipeline)):
+            repeated = repeated_rows(weight * _copies(weight))
+            X, y, row, weight = X[repeated], y[repeated], row[repeated], None
         if calibrate:
             if n_folds < 2:
                 raise ValueError(
                     "'calibrate' needs at least two rows of every class, but one class has fewer. Pass calibrate=False."
                 )
-            row = np.tile(np.arange(len(y) // n_copies), n_copies)  # all copies of a case go into one fold
             folds = list(GroupKFold(n_folds).split(X, y, row))
             model = CalibratedClassifierCV(model, cv=folds, method="sigmoid", ensemble=False)
         try:
-            return model.fit(X, y)
+            return model.fit(X, y) if weight is None else model.fit(X, y, sample_weight=weight)
         except Exception as error:
             raise ValueError(
                 f"'estimator' {type(self.estimator).__name__} could not be trained on {len(X)} rows and {X.shape[1]} columns: "
@@ -203,6 +214,13 @@ class ImputedClassifier(BaseEstimator):  # type: ignore[misc]
         return np.where(np.isnan(values), self.means_, values) if self.impute else values
 
 
+def _copies(weight: Floats) -> float:
+    """Factor by which weights grow before rows are repeated, so that few rows with small weights are lost; at most 8."""
+    if np.array_equal(weight, np.round(weight)):
+        return 1.0
+    return float(np.clip(1 / weight.min(), 1.0, _MOST_COPIES))
+
+
 def _costs_differ(costs: Floats) -> bool:
     """Return True if the label of least expected cost may differ from the most likely label.
 
@@ -222,4 +240,7 @@ def column_means(data: Retrospective) -> Floats:
             "problem if it is never measured.",
             UnrecordedColumnWarning,
         )
+    if data.weight is not None:
+        cases = data.weight @ ~np.isnan(data.values)
+        return np.asarray(data.weight @ np.nan_to_num(data.values) / np.where(count > 0, cases, 1.0))
     return np.asarray(np.nansum(data.values, axis=0) / np.maximum(count, 1))

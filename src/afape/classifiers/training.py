@@ -13,7 +13,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 from .._arguments import LARGEST_SEED, check_choice, check_list, check_seed
-from .._arrays import Floats, units_of
+from .._arrays import Floats, mean_of, units_of
 from ..data.retrospective import Retrospective, check_records
 from .imputed_classifier import ImputedClassifier
 
@@ -132,7 +132,7 @@ def train_classifier(
 
 def _constant(data: Retrospective) -> tuple[Any, float]:
     """Return the label that costs least if it is always predicted, and this cost."""
-    mean = data.costs[data.labels].mean(axis=0)
+    mean = mean_of(data.costs[data.labels], data.weight)
     return data.classes[int(mean.argmin())], float(mean.min())
 
 
@@ -158,14 +158,15 @@ def _held_out_costs(
                 )
             fitted = classifier.fit(train)
             free = np.broadcast_to(data.problem.free, test.recorded.shape)
-            sums += [_cost(fitted, test, seen) for seen in (free, free | half[fold == k], np.ones_like(free))]
-        found = sums / len(rows)
+            weight = data.row_weight[rows[fold == k]]
+            sums += [_cost(fitted, test, seen, weight) for seen in (free, free | half[fold == k], np.ones_like(free))]
+        found = sums / data.row_weight[rows].sum()
         out[name] = dict(zip(("free", "half", "recorded", "mean"), [*found.tolist(), float(found.mean())], strict=True))
     return out
 
 
-def _cost(classifier: ImputedClassifier, test: Retrospective, seen: Any) -> float:
-    """Sum the costs of errors in these rows if the recorded ones of the ``seen`` groups are acquired."""
+def _cost(classifier: ImputedClassifier, test: Retrospective, seen: Any, weight: Floats) -> float:
+    """Sum the costs of errors in these rows, times their weights, if the recorded ones of the ``seen`` groups are acquired."""
     acquired = seen & test.recorded
     values: Floats = np.where(acquired[:, test.column_group], test.values, np.nan)
-    return float(test.costs[test.labels, classifier.predict(values, acquired)].sum())
+    return float((weight * test.costs[test.labels, classifier.predict(values, acquired)]).sum())

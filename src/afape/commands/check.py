@@ -54,7 +54,8 @@ def check(
             "command": "check",
             "holds": holds,
             "rows": len(records),
-            "recorded": dict(zip(records.problem.group_names, records.recorded.mean(axis=0).tolist(), strict=True)),
+            "weighted": records.weight is not None,
+            "recorded": dict(zip(records.problem.group_names, records.recorded_share.tolist(), strict=True)),
             "missingness": tested.to_dict(),
             "support": {name: support.to_dict() for name, support in supports.items()},
             "warnings": screen.warnings,
@@ -67,7 +68,8 @@ def check(
 def _print(screen: Screen, data: Retrospective, tested: MissingnessCheck, supports: dict[str, Support]) -> None:
     from rich.markup import escape
 
-    screen.show(f"[bold]{len(data):,} rows, label {escape(str(data.problem.label))}[/]")
+    weighted = "" if data.weight is None else " with weights"
+    screen.show(f"[bold]{len(data):,} rows{weighted}, label {escape(str(data.problem.label))}[/]")
     screen.show(_groups(data))
     screen.say()
     head, *_ = str(tested).splitlines()
@@ -103,12 +105,14 @@ def _groups(data: Retrospective) -> Any:
     from rich.markup import escape
     from rich.table import Table
 
+    from .._arrays import mean_of
+
     table = Table(box=None, pad_edge=False)
     for column, side in (("group", "left"), ("columns", "right"), ("price", "right"), ("recorded", "right")):
         table.add_column(column, justify=side)  # type: ignore[arg-type]
-    shares = data.recorded.mean(axis=0)
+    shares = data.recorded_share
     for g, (name, columns) in enumerate(data.problem.groups.items()):
         price = "free" if data.problem.free[g] else f"{data.problem.prices[g]:g}"
         table.add_row(escape(name), str(len(columns)), price, f"{100 * shares[g]:.1f} %")
-    table.add_row("all groups", "", "", f"{100 * data.complete.mean():.1f} %", style="dim")
+    table.add_row("all groups", "", "", f"{100 * float(mean_of(data.complete, data.weight)):.1f} %", style="dim")
     return table

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import uuid
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from copy import copy
 from functools import cached_property
 from typing import Any
@@ -14,13 +14,14 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from .._arguments import as_float, check_choice, check_list, check_seed, is_number, shown
-from .._arrays import Bools, Floats, Ints, every, units_of
+from .._arguments import as_float, check_choice, check_list, check_seed, in_order_of_rows, is_number, shown
+from .._arrays import Bools, Floats, Ints, every, mean_of, units_of
 from ..warnings import CodeValuesWarning, PartialGroupWarning, warn
 from .codes import missing_codes
 from .encoding import declared_levels, encode_column, encode_labels, plain_values
 from .problem import Problem, check_column, column_name
 from .row_order import row_order
+from .row_weights import checked_weights, in_units_of_rows, sharing_weights
 
 __all__ = ["Retrospective", "check_records"]
 
@@ -41,6 +42,10 @@ class Retrospective:
         keep them together.
     missing_labels : {"raise", "drop"}
         What to do with rows without a label.
+    weight : str, optional
+        Column with the number of cases of the population that a row stands for, such as the sampling weights of a survey.
+        Everything that is estimated or learned then refers to this population. The scale of the weights has no effect. Rows
+        of weight 0 are left out.
 
     Attributes
     ----------
@@ -63,6 +68,11 @@ class Retrospective:
         one-hot columns of one categorical column share a position.
     cluster : ndarray of int, shape (n,), or None
         Cluster of each row.
+    weight : ndarray of shape (n,), or None
+        Weight of each row; None if all weights are equal. Weights that are small multiples of one number count rows: whole
+        numbers without a common divisor. Other weights have mean 1.
+    label_shares : ndarray of shape (K,), or None
+        Share of each label in the population, if the weights were made from these shares (`population_weights`).
     partial : dict from group to int
         Number of rows that record only some columns of the group; they count as not recorded.
 
@@ -86,18 +96,30 @@ class Retrospective:
     costs: Floats
     source_column: Ints
     cluster: Ints | None
+    weight: Floats | None
+    label_shares: Floats | None
     partial: dict[str, int]
     source: str
     positions: Ints
 
     def __init__(
-        self, frame: Any, problem: Problem, *, cluster: str | None = None, missing_labels: str = "raise"
+        self,
+        frame: Any,
+        problem: Problem,
+        *,
+        cluster: str | None = None,
+        missing_labels: str = "raise",
+        weight: str | None = None,
     ) -> None:
         cluster = None if cluster is None else check_column("cluster", cluster)
+        weight = None if weight is None else check_column("weight", weight)
         check_choice("missing_labels", missing_labels, ("raise", "drop"))
-        table = _as_table(frame, problem, cluster)
-        labels, classes, labelled = encode_labels(table[problem.label], problem.classes)
+        table = _as_table(frame, problem, {"cluster": cluster, "weight": weight})
         positions = np.arange(len(table), dtype=np.intp)
+        weights = None if weight is None else _column_of_weights(table[weight])
+        if weights is not None and not weights.all():  # a row that stands for nothing
+            table, positions = table.filter((weights > 0).tolist()), positions[weights > 0]
+        labels, classes, labelled = encode_labels(table[problem.label], problem.classes)
         if not labelled.all():
             if missing_labels == "raise":
                 raise ValueError(
@@ -112,6 +134,8 @@ class Retrospective:
         self._encode_features(table)
         _warn_of_codes(self)
         self.cluster = None if cluster is None else _cluster_codes(table[cluster])
+        self.weight = None if weights is None else in_units_of_rows(weights[positions])
+        self.label_shares = None
         self.source, self.positions = uuid.uuid4().hex, positions
         self._freeze()
 
@@ -155,7 +179,7 @@ class Retrospective:
             )
 
     def _freeze(self) -> None:
-        own = (self.values, self.recorded, self.labels, self.cluster, self.positions)
+        own = (self.values, self.recorded, self.labels, self.cluster, self.positions, self.weight, self.label_shares)
         for array in (*own, self.costs, self.classes, self.column_group, self.source_column):
             if array is not None:
                 array.setflags(write=False)
@@ -229,6 +253,48 @@ class Retrospective:
         new.values, new.recorded, new.labels = self.values[rows], self.recorded[rows], self.labels[rows]
         new.positions = self.positions[rows]
         new.cluster = None if self.cluster is None else self.cluster[rows]
+        new.weight = None if self.weight is None or not len(new) else in_units_of_rows(self.weight[rows])
+        new.label_shares = None  # these rows may represent another population
+        new._freeze()
+        return new
+
+    @property
+    def row_weight(self) -> Floats:
+        """Weight of each row, (n,); 1 without weights."""
+        return np.ones(len(self)) if self.weight is None else self.weight
+
+    def drawn_weight(self, drawn: Floats) -> Floats:
+        """Weight of each row in a bootstrap replicate, (n,), that drew the rows so often.
+
+        If the shares of labels are known, they are the same in every replicate.
+        """
+        weight = drawn * self.row_weight
+        return weight if self.label_shares is None else sharing_weights(weight, self.labels, self.label_shares)
+
+    @property
+    def recorded_share(self) -> Floats:
+        """Share of the cases in which each group is recorded, (G,)."""
+        return mean_of(self.recorded, self.weight)
+
+    def with_weights(self, weights: Any) -> Retrospective:
+        """Return the records with other row weights.
+
+        Parameters
+        ----------
+        weights : array-like of shape (n,)
+            How many cases of the population each row stands for; finite and not negative. Rows of weight 0 are left out.
+        """
+        found = checked_weights(in_order_of_rows(weights), "'weights'", len(self))
+        new = self.take(found > 0)
+        new.weight = in_units_of_rows(found[found > 0])
+        new._freeze()
+        return new
+
+    def _sharing(self, shares: Floats) -> Retrospective:
+        """Return the records with weights that give every label its share of the population."""
+        new = copy(self)
+        new.weight = in_units_of_rows(sharing_weights(self.row_weight, self.labels, shares))
+        new.label_shares = np.array(shares)
         new._freeze()
         return new
 
@@ -277,7 +343,11 @@ class Retrospective:
                 f"'shares' must give every split a row, but {list(shares)} of {n_units} rows or clusters leave split {empty[0]} "
                 "empty."
             )
-        return [self.take(np.flatnonzero(chosen == k)) for k in range(len(sizes))]
+        parts = [self.take(np.flatnonzero(chosen == k)) for k in range(len(sizes))]
+        known = self.label_shares
+        if known is None or any(len(np.unique(part.labels)) < len(known) for part in parts):
+            return parts
+        return [part._sharing(known) for part in parts]
 
     def fingerprints(self) -> NDArray[np.uint64]:
         """Hash of values and label of each row, shape (n,), to recognise rows in separately built tables."""
@@ -315,7 +385,15 @@ def check_records(data: Any, argument: str = "data") -> Retrospective:
     return data
 
 
-def _as_table(frame: Any, problem: Problem, cluster: str | None) -> nw.DataFrame[Any]:
+def _column_of_weights(series: nw.Series[Any]) -> Floats:
+    values = plain_values(series)
+    if values.dtype == object:
+        raise ValueError(f"'weight' must name a column of numbers, but {series.name!r} holds {shown(values[0])}.")
+    return checked_weights(values, f"The column {series.name!r} that 'weight' names", len(values))
+
+
+def _as_table(frame: Any, problem: Problem, named: Mapping[str, str | None]) -> nw.DataFrame[Any]:
+    """Return the table; ``named`` are further columns that it must have, by argument."""
     if not isinstance(problem, Problem):
         raise TypeError(f"'problem' must be an afape.Problem, not {type(problem).__name__}.")
     if isinstance(frame, pd.DataFrame) and any(column_name(c) is not c for c in frame.columns):
@@ -332,10 +410,11 @@ def _as_table(frame: Any, problem: Problem, cluster: str | None) -> nw.DataFrame
             "'frame' must be a pandas, polars or pyarrow table in memory (collect a lazy one first), not "
             f"{type(frame).__name__}."
         ) from error
-    wanted = [*problem.feature_columns, problem.label, *([] if cluster is None else [cluster])]
+    further = {column: argument for argument, column in named.items() if column is not None}
+    wanted = [*problem.feature_columns, problem.label, *further]
     absent = [name for name in wanted if name not in table.columns]
     if absent:
-        namer = "'cluster'" if absent[0] == cluster else "the problem"
+        namer = repr(further[absent[0]]) if absent[0] in further else "the problem"
         raise ValueError(
             f"'frame' has no column {absent[0]!r}, which {namer} names"
             f"{' as label' if absent[0] == problem.label else ''} ({len(absent)} columns are missing in total). "

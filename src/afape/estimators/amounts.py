@@ -9,7 +9,8 @@ from typing import NamedTuple, Protocol
 import numpy as np
 from scipy.sparse import csr_array
 
-from .._arrays import Floats, Ints, cluster_sums, concentration
+from .._arrays import Floats, Ints, cluster_sums, concentration, tally
+from ..data.retrospective import Retrospective
 from .estimate import Estimate
 from .imputed import ImputedEstimate
 
@@ -32,6 +33,29 @@ class Sample(NamedTuple):
     rows: str  # identity of the rows
     confidence: float
     concentration: float = 0.0  # share of the weight in a typical row that carries the variance
+    labels: Ints | None = None  # labels whose shares in the population are known, (n,)
+    cases: Floats | None = None  # with known shares: how many cases each row stands for, (n,)
+
+    @staticmethod
+    def of(data: Retrospective, confidence: float) -> Sample:
+        """Return all rows of the records."""
+        known = (data.labels, data.row_weight) if data.label_shares is not None else (None, None)
+        return Sample(data.cluster, data.identity, confidence, 0.0, *known)
+
+    def centred(self, influence: Floats) -> Floats:
+        r"""Return influence values (n, ...) without the variation between labels, if the shares of the labels are known.
+
+        .. math:: \phi_i - w_i \frac{\sum_{j: y_j = y_i} \phi_j}{\sum_{j: y_j = y_i} w_j}
+        """
+        if self.labels is None or self.cases is None:
+            return influence
+        n = int(self.labels.max()) + 1
+        per_case = np.zeros((n, *influence.shape[1:]))
+        np.add.at(per_case, self.labels, influence)
+        total = tally(self.labels, self.cases, n)
+        flat = influence.reshape(len(influence), -1)
+        means = per_case.reshape(n, -1) / np.where(total > 0, total, 1.0)[:, None]
+        return np.asarray((flat - self.cases[:, None] * means[self.labels]).reshape(influence.shape))
 
     def estimate(self, value: float, influence: Floats | None) -> Estimate:
         """Return an estimate on these rows."""
@@ -108,6 +132,9 @@ class InfluenceAmounts:
     sample: Sample
     replicates: Replicates | None = None
 
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "influence", self.sample.centred(self.influence))
+
     @property
     def covariance(self) -> Floats:
         """Joint covariance (P, P), with influence values summed by cluster."""
@@ -146,7 +173,7 @@ class RunAmounts:
     def influence(self) -> Floats:
         """Influence values (n, P)."""
         runs = self.runs.toarray() if isinstance(self.runs, csr_array) else self.runs
-        return np.asarray((self.used / self.used.mean())[:, None] * (runs - self.values))
+        return self.sample.centred(np.asarray((self.used / self.used.mean())[:, None] * (runs - self.values)))
 
     @property
     def covariance(self) -> Floats:
@@ -157,7 +184,8 @@ class RunAmounts:
         """Estimate a linear combination with coefficients (P,)."""
         each = np.asarray(self.runs @ coefficients)
         value = float(self.used @ each / self.used.sum())
-        found = self.sample.estimate(value, self.used * (each - value) / self.used.mean())
+        influence = self.sample.centred(self.used * (each - value) / self.used.mean())
+        found = self.sample.estimate(value, influence)
         return _replicated(found, self.replicates, coefficients)
 
     def mapped(self, matrix: Floats) -> RunAmounts:

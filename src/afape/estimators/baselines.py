@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from .._arrays import Bools, Floats
+from .._arrays import Bools, Floats, effective_size
 from ..walk.run_parts import RunParts
 from ..walk.tariff import Tariff
 from .amounts import RunAmounts, Sample
@@ -40,7 +40,8 @@ class RunAverage:
         if not self.used.any():
             return Answer(reason="no row has every group recorded")
         costs = self.parts().priced(self.tariff)
-        return Answer(costs, ess=float(self.used.sum()), normalizer=1.0, largest_weight=1.0, reduction=self)
+        ess = effective_size(self.used, None)
+        return Answer(costs, ess=ess, normalizer=1.0, largest_weight=1.0, reduction=self)
 
     def parts(self) -> PartAmounts:
         """Return the averages of the parts of the costs."""

@@ -47,7 +47,7 @@ def dearer_than_constant(
     row_weight : ndarray of shape (n,), optional
         Weight of each row in all means.
     """
-    weight = np.ones(len(data)) if row_weight is None else row_weight
+    weight = data.row_weight if row_weight is None else row_weight
     paid = costs[data.labels]  # (n, K)
     means = weight @ paid / weight.sum()
     best = int(means.argmin())

@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from .._arrays import effective_size
 from ..action_values.known import KnownValues
 from ..walk.columns import Columns, added
 from ..walk.table import WalkTable
@@ -106,7 +107,7 @@ class DirectMethod:
         )
         if not self._has_theory:
             found = replace(found, error_method="none without bootstrap")
-        return found if self._adjusts else replace(found, ess=float((self.evidence.fitted.row_weight > 0).sum()))
+        return found if self._adjusts else replace(found, ess=effective_size(self.evidence.fitted.row_weight, None))
 
     def parts(self) -> PartAmounts | None:
         """Return parts of the costs; they have standard errors if the costs have."""

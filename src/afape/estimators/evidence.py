@@ -178,7 +178,9 @@ class Fitted:
     def row_weight(self) -> Floats:
         """Weight of each row in all means, (n,)."""
         used = np.ones(len(self.data)) if self.recipe.averaged is None else self.recipe.averaged
-        return used if self.drawn is None else self.drawn * used
+        if self.data.weight is None:
+            return used if self.drawn is None else self.drawn * used
+        return used * (self.data.weight if self.drawn is None else self.data.drawn_weight(self.drawn))
 
     def _valued_table(self) -> WalkTable:
         """Return the table of the rows that have all given groups recorded, and of the rows that start in an unsupported set."""
@@ -229,7 +231,7 @@ class Evidence:
     @property
     def sample(self) -> Sample:
         """The rows that estimates come from, with their row weights."""
-        sample = Sample(self.data.cluster, self.data.identity, self.recipe.confidence)
+        sample = Sample.of(self.data, self.recipe.confidence)
         return sample.weighted(self.fitted.row_weight)
 
     @property

@@ -176,7 +176,7 @@ class FinalScores:
                 limits=(0.0, 1.0),
                 concentration=sample.concentration,
             )
-            for value, phi, sample in zip(values, influence.T, samples, strict=True)
+            for value, phi, sample in zip(values, self.evidence.sample.centred(influence).T, samples, strict=True)
         ]
 
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.special import ndtr
 
-from .._arrays import standard_error
+from .._arrays import effective_size, standard_error
 from ..imputation.imputations import CompletedRuns
 from .amounts import ImputedAmounts, RunAmounts
 from .answer import Answer, PartAmounts
@@ -95,7 +95,7 @@ class MultipleImputation:
         total = costs.estimate("total")
         assert isinstance(total, ImputedEstimate)
         share = total.within / total.std_error**2 if total.std_error > 0 else 1.0
-        ess = float(self.evidence.fitted.row_weight.sum()) * share
+        ess = effective_size(self.evidence.fitted.row_weight, None) * share
         return Answer(costs, ess=ess, normalizer=1.0, largest_weight=1.0, error_method="rubin", reduction=self)
 
     def parts(self) -> PartAmounts:

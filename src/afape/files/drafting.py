@@ -22,6 +22,7 @@ _BLANKS = (
     "not done", "not measured", "not recorded", "not taken", "not tested", "not available", "not known",
 )  # fmt: skip
 _LABELS = r"(label|target|outcome|class|y|died|death|dead|mortality|diagnosis|default|income|risk.*|.*_label|is_.*)"
+_WEIGHTS = r"(sampling|sample|survey|design|case|row|population)_?weights?|weights|pweight"  # not body weight
 _CLUSTERS = r"(.*(patient|subject|person|customer|client|mrn|hadm|stay|encounter).*|id|.*[_ .-](id|nr|no|number))"
 _CAMEL_ID = r".*[a-z](ID|Id|Nr|No)"
 _DATE = r"(\d{4}[-/.]\d{1,2}[-/.]\d{1,2}|\d{1,2}[-/.]\d{1,2}[-/.](\d{4}|\d{2}))([T ].*)?"
@@ -46,6 +47,7 @@ class _Draft:
     notes: dict[str, str] = field(default_factory=dict)  # by group
     left_out: dict[str, str] = field(default_factory=dict)  # columns, with the reason
     clusters: list[str] = field(default_factory=list)
+    weights: list[str] = field(default_factory=list)
     codes: list[str] = field(default_factory=list)
     code_texts: dict[str, None] = field(default_factory=dict)  # different codes, in the order of the columns
     texts: list[str] = field(default_factory=list)  # text columns of numbers
@@ -130,6 +132,8 @@ def _sort_columns(draft: _Draft, frame: pd.DataFrame) -> None:
     always: list[str] = []
     for name in (str(c) for c in frame.columns if c != draft.label):
         column = frame[name]
+        if _looks_like_weights(name, column):
+            draft.weights.append(name)
         reason = _unfit(name, column)
         if reason:
             draft.left_out[name] = reason
@@ -164,6 +168,12 @@ def _share_words(lacking: Any) -> str:
 
 def _named_as_id(name: str) -> bool:
     return bool(re.fullmatch(_CLUSTERS, name.lower()) or re.fullmatch(_CAMEL_ID, name))
+
+
+def _looks_like_weights(name: str, column: pd.Series[Any]) -> bool:
+    """True for positive numbers without gaps whose name is that of sampling weights."""
+    fit = pd.api.types.is_numeric_dtype(column) and not pd.api.types.is_bool_dtype(column)
+    return bool(re.fullmatch(_WEIGHTS, name.lower())) and fit and bool((column > 0).all())
 
 
 def _unfit(name: str, column: pd.Series[Any]) -> str:
@@ -257,6 +267,10 @@ def _written(draft: _Draft, frame: pd.DataFrame, name: str) -> str:
     lines += [
         f"# cluster = {_quoted(c)}  # rows with the same value belong to one case and are not independent"
         for c in draft.clusters
+    ]
+    lines += [
+        f"# weight = {_quoted(c)}  # if it is the number of cases that a row stands for: use it, and leave it out of the groups"
+        for c in draft.weights
     ]
     lines += [
         "",

@@ -26,6 +26,7 @@ _KEYS = (
     "missingness",
     "classes",
     "cluster",
+    "weight",
     "missing_labels",
     "blanks",
     "blank_means",
@@ -53,6 +54,8 @@ class ProblemFile:
         What to do with rows without a label.
     blanks : tuple of str
         Texts in the data file that mean "never recorded".
+    weight : str or None
+        Column with the number of cases that a row stands for.
     draft : bool
         True if prices and costs are still the placeholders of ``afape init``.
     class_names : mapping from label, as text, to name
@@ -67,6 +70,7 @@ class ProblemFile:
     blanks: tuple[str, ...] = ()
     draft: bool = False
     class_names: Mapping[str, str] = field(default_factory=dict)
+    weight: str | None = None
 
     def records(self, frame: Any) -> Retrospective:
         """Return the table as records of this problem; an error names the line of a column that the table lacks."""
@@ -74,7 +78,9 @@ class ProblemFile:
         if self.class_names:
             frame = with_class_names(frame, str(self.problem.label), self.class_names, self.source)
         try:
-            data = Retrospective(frame, self.problem, cluster=self.cluster, missing_labels=self.missing_labels)
+            data = Retrospective(
+                frame, self.problem, cluster=self.cluster, missing_labels=self.missing_labels, weight=self.weight
+            )
         except (TypeError, ValueError) as error:
             words = in_file_words(str(error))
             raise self.source.error(self._place(words), f"the problem does not fit the data: {words}") from error
@@ -93,7 +99,8 @@ class ProblemFile:
         known, groups = set(columns), self.problem.groups
         named: list[tuple[KeyPath, str]] = [(("label",), str(self.problem.label))]
         named += [(("groups", g, "columns", i), str(c)) for g, members in groups.items() for i, c in enumerate(members)]
-        named += [] if self.cluster is None else [(("cluster",), self.cluster)]
+        further = {"cluster": self.cluster, "weight": self.weight}
+        named += [((key,), column) for key, column in further.items() if column is not None]
         for path, column in named:
             if column not in known:
                 raise self.source.error(path, f"the data have no column {column!r}. {nearest(column, columns)}")
@@ -167,6 +174,7 @@ def read_problem(path: str | Path) -> ProblemFile:
         tuple(source.texts(("blanks",))) if "blanks" in source.data else (),
         source.flag(("draft",)),
         class_names=names,
+        weight=source.data.get("weight") and source.text(("weight",)),
     )
 
 

@@ -42,6 +42,8 @@ class DonorPool:
         Weight of each column in the search for similar rows.
     rows : ndarray of int, shape (m,)
         Row of the records of each row here.
+    cases : ndarray of shape (m,), optional
+        How many cases each row stands for.
     """
 
     values: Floats
@@ -50,6 +52,7 @@ class DonorPool:
     n_classes: int
     weight: Floats
     rows: Ints
+    cases: Floats | None = None
 
     @staticmethod
     def of(data: Retrospective, rows: Ints, rng: np.random.Generator) -> DonorPool:
@@ -66,7 +69,8 @@ class DonorPool:
             model = TreeModel(_CHAIN_LEAF, proper=False)
             values = chained(values, chosen.labels, incomplete_groups(chosen, values), model, _SWEEPS, rng)
         order = rows[np.argsort(taken.place)]
-        return DonorPool(values, data.columns_by_name, chosen.labels, len(data.classes), weight, order)
+        columns, n_classes = data.columns_by_name, len(data.classes)
+        return DonorPool(values, columns, chosen.labels, n_classes, weight, order, chosen.weight)
 
     @cached_property
     def score(self) -> Floats:
@@ -148,11 +152,13 @@ class DonorTree:
         scaled = scaled.round(SCALED_DIGITS)
         self._fit_linear(known, scaled)
         design = self._design(known, pool.labels)
-        self.tree = grown_tree(design, scaled, np.ones(len(design), dtype=np.intp), min_leaf, rng, best=False)
+        cases = np.ones(len(design), dtype=np.intp) if pool.cases is None else pool.cases
+        self.tree = grown_tree(design, scaled, cases, min_leaf, rng, best=False)
         leaf = self.tree.tree_.apply(design)
         self.order = np.lexsort((pool.score[:, ~seen].sum(axis=1).round(SCALED_DIGITS), leaf))
         self.size = np.bincount(leaf, minlength=self.tree.tree_.node_count)
         self.first = np.cumsum(self.size) - self.size
+        self.ends = None if pool.cases is None else np.cumsum(pool.cases[self.order])
 
     def complete(self, values: Floats, labels: Ints, position: Floats) -> tuple[Floats, Ints]:
         """Fill the hidden columns of these rows (m, d) from one donor per row, which keeps their joint law.
@@ -161,9 +167,18 @@ class DonorTree:
         and the row number of each donor, (m,).
         """
         leaf, out = self.tree.tree_.apply(self._design(values[:, self.shown], labels)), values.copy()
-        chosen = self.order[self.first[leaf] + (position * self.size[leaf]).astype(np.intp)]
+        chosen = self.order[self._places(leaf, position)]
         out[:, self.hidden] = self.pool.values[np.ix_(chosen, self.taken)]
         return out, self.pool.rows[chosen]
+
+    def _places(self, leaf: Ints, position: Floats) -> Ints:
+        """Place of a donor of each leaf in the order of all donors; a donor takes as much room as it stands for cases."""
+        first, size = self.first[leaf], self.size[leaf]
+        if self.ends is None:
+            return np.asarray(first + (position * size).astype(np.intp))
+        low, high = np.append(0.0, self.ends)[first], self.ends[first + size - 1]
+        found = np.searchsorted(self.ends, low + position * (high - low), side="right")
+        return np.asarray(np.clip(found, first, first + size - 1))
 
     def _fit_linear(self, shown: Floats, scaled: Floats) -> None:
         """Coefficients per label class; those of all classes together for a class with too few rows."""
@@ -172,12 +187,13 @@ class DonorTree:
         unit = np.ldexp(shown, -self.units)
         self.location, self.scale = unit.mean(axis=0), np.where(unit.std(axis=0) > _CONSTANT, unit.std(axis=0), 1.0)
         z = self._standardised(shown)
-        together = least_squares(z, scaled)
+        cases = self.pool.cases
+        together = least_squares(z, scaled, cases)
         self.coefficients = np.repeat(together[None], self.pool.n_classes, axis=0)
         for y in range(self.pool.n_classes):
             mine = np.flatnonzero(labels == y)
             if len(mine) >= ROWS_PER_COEFFICIENT * z.shape[1]:
-                self.coefficients[y] = least_squares(z[mine], scaled[mine])
+                self.coefficients[y] = least_squares(z[mine], scaled[mine], None if cases is None else cases[mine])
 
     def _standardised(self, shown: Floats) -> Floats:
         return np.column_stack([np.ones(len(shown)), (np.ldexp(shown, -self.units) - self.location) / self.scale])

@@ -7,7 +7,7 @@ from functools import cached_property
 
 import numpy as np
 
-from .._arrays import Floats, Ints, in_own_units, units_of
+from .._arrays import Floats, Ints, effective_size, in_own_units, tally, units_of
 from ..data.retrospective import Retrospective
 
 __all__ = ["SCALED_DIGITS", "IncompleteGroup", "Variable", "incomplete_groups"]
@@ -47,6 +47,8 @@ class IncompleteGroup:
         The columns of the user's table in the group.
     units : ndarray of int, shape (m,)
         Cluster of each recorded row, or the row itself without clusters.
+    weight : ndarray of shape (m,), optional
+        How many cases each recorded row stands for.
     """
 
     columns: Ints
@@ -55,6 +57,7 @@ class IncompleteGroup:
     absent: Ints
     variables: list[Variable]
     units: Ints
+    weight: Floats | None = None
 
     @cached_property
     def scaled(self) -> Floats:
@@ -70,14 +73,22 @@ class IncompleteGroup:
         return np.asarray(centred.round(SCALED_DIGITS))
 
     @property
-    def clustered(self) -> bool:
-        """True if some rows share a cluster."""
-        return bool(self.units.max() + 1 < len(self.units))
+    def resampled(self) -> bool:
+        """True if some rows share a cluster, or if rows have weights: parameters then come from bootstrap samples."""
+        return self.weight is not None or bool(self.units.max() + 1 < len(self.units))
 
     def bootstrap(self, rng: np.random.Generator) -> Ints:
         """How often each recorded row occurs in a sample with replacement of rows or clusters, (m,)."""
         n_units = int(self.units.max()) + 1
+        if self.weight is not None:
+            return self._weighted_bootstrap(n_units, rng)
         return np.bincount(rng.integers(n_units, size=n_units), minlength=n_units)[self.units]
+
+    def _weighted_bootstrap(self, n_units: int, rng: np.random.Generator) -> Ints:
+        """Draw rows, or clusters, in proportion to their mean weights: as many as these are worth (Kish's effective size)."""
+        mean = tally(self.units, self.weight, n_units) / np.bincount(self.units, minlength=n_units)  # type: ignore[arg-type]
+        worth = max(round(effective_size(mean, None)), 1)
+        return np.asarray(rng.multinomial(worth, mean / mean.sum()))[self.units]
 
 
 def incomplete_groups(data: Retrospective, values: Floats) -> list[IncompleteGroup]:
@@ -95,7 +106,9 @@ def incomplete_groups(data: Retrospective, values: Floats) -> list[IncompleteGro
         variables = [_variable(held, np.flatnonzero(sources == s)) for s in dict.fromkeys(sources)]
         cluster = None if data.cluster is None else data.cluster[present]
         units = units_of(len(present), cluster)
-        found.append(IncompleteGroup(columns, held, present, np.flatnonzero(~data.recorded[:, g]), variables, units))
+        weight = None if data.weight is None else data.weight[present]
+        absent = np.flatnonzero(~data.recorded[:, g])
+        found.append(IncompleteGroup(columns, held, present, absent, variables, units, weight))
     return found
 
 

@@ -23,7 +23,7 @@ class LinearModel:
     groups, the next given these and the first. A number x is drawn from :math:`N(z'\beta, \sigma^2)` with :math:`\sigma^2
     \sim RSS / \chi^2_{m-p}` and :math:`\beta \sim N(\hat\beta, \sigma^2 (Z'Z)^{-1})`. A category is drawn from logistic
     regressions of each level against the rarer ones. Their coefficients are drawn from the normal approximation of the
-    posterior under Firth's prior. With clusters, a fit to a bootstrap sample of clusters replaces the draw from the
+    posterior under Firth's prior. With clusters or row weights, a fit to a bootstrap sample replaces the draw from the
     posterior, which assumes independent rows. The imputation of a row does not use the other rows of its cluster.
 
     Parameters
@@ -51,7 +51,7 @@ class LinearModel:
                 known, wanted = z[: len(learn)], z[len(learn) :]
                 held = group.values[np.ix_(learn, columns)]
                 sample = np.repeat(np.arange(len(learn)), count[learn] if count[learn].any() else 1)
-                out[np.ix_(fill, columns)] = self._draw(variable, known, held, wanted, sample, group.clustered, rng)
+                out[np.ix_(fill, columns)] = self._draw(variable, known, held, wanted, sample, group.resampled, rng)
             drawn = np.empty((len(design), len(columns)))
             drawn[group.present], drawn[group.absent] = group.values[:, columns], out[:, columns]
             design = np.column_stack([design, drawn])
@@ -78,9 +78,10 @@ class LinearModel:
         return draw_numbers(known, held[:, 0], wanted, rng, posterior=not clustered)[:, None]
 
 
-def least_squares(z: Floats, x: Floats) -> Floats:
+def least_squares(z: Floats, x: Floats, weight: Floats | None = None) -> Floats:
     """Coefficients of standardised columns z (m, p), the intercept first; a weak prior keeps them finite."""
-    return np.asarray(np.linalg.solve(z.T @ z + _prior(z.shape[1]), z.T @ x))
+    left = z.T if weight is None else z.T * weight
+    return np.asarray(np.linalg.solve(left @ z + _prior(z.shape[1]), left @ x))
 
 
 def _prior(p: int) -> Floats:

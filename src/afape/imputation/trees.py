@@ -41,7 +41,8 @@ class TreeModel:
 
     def draw(self, group: IncompleteGroup, predictors: Floats, labels: Ints, rng: np.random.Generator) -> Floats:
         """Draw the columns of the group in the rows that lack it, (len(absent), len(columns))."""
-        count = group.bootstrap(rng) if self.proper else np.ones(len(group.present), dtype=np.intp)
+        drawn = self.proper or group.weight is not None
+        count = group.bootstrap(rng) if drawn else np.ones(len(group.present), dtype=np.intp)
         label = np.eye(int(labels.max()) + 1)[labels][:, 1:]
         z = logistic_design(np.column_stack([predictors, label]))
         linear = _linear_predictions(group, np.ascontiguousarray(z), labels, count)
@@ -76,7 +77,7 @@ def tree_design(z: Floats) -> Singles:
 
 
 def grown_tree(
-    design: Singles, scaled: Floats, count: Ints, min_leaf: int, rng: np.random.Generator, best: bool = True
+    design: Singles, scaled: Floats, count: Ints | Floats, min_leaf: int, rng: np.random.Generator, best: bool = True
 ) -> DecisionTreeRegressor:
     """Grow a tree that predicts all columns from a design in single precision, with rows counted ``count`` times.
 

@@ -95,7 +95,7 @@ class BlockWeight(NamedTuple):
 class FitWeights:
     r"""Row weights of a fit: a product of weights, some of them only for rows with response 1.
 
-    They are scaled to sum to the effective number of rows, :math:`(\sum w)^2 / \sum w^2`. The scale does not change the
+    They are scaled to sum to the effective number of cases, :math:`(\sum w)^2 / \sum w^2`. The scale does not change the
     maximum-likelihood fit. Firth's correction depends on the information of the fit, which then is about as large as that in
     the rows.
     """
@@ -103,10 +103,11 @@ class FitWeights:
     def __init__(self, *weights: LowerOdds | BlockWeight) -> None:
         self.weights = weights
 
-    def of(self, k: int, rows: Ints, response: Bools) -> tuple[Floats, Derivatives]:
+    def of(self, k: int, rows: Ints, response: Bools, cases: Floats | None = None) -> tuple[Floats, Derivatives]:
         """Return the weights of these rows in the model that serves fold k, (m,), and their derivatives.
 
-        ``response`` is True for rows in which the modelled group is recorded. The derivatives are those of the log weights
+        ``response`` is True for rows in which the modelled group is recorded; ``cases`` (m,) is how many cases the rows stand
+        for, which these weights do not contain. The derivatives are those of the log weights
         with respect to the log-odds of each factor, (m,) per factor.
         """
         total, derivatives = np.zeros(len(rows)), []
@@ -124,7 +125,10 @@ class FitWeights:
         largest = weight.max(initial=0.0)
         if 0 < largest < np.inf:
             weight = weight / largest
-            weight *= weight.sum() / (weight @ weight)
+            if cases is None:
+                weight *= weight.sum() / (weight @ weight)
+            else:
+                weight *= (cases @ weight) / (cases @ weight**2)
         return weight, derivatives
 
 
@@ -239,7 +243,7 @@ class AdjustmentPropensity:
             groups[list(term.regressors)] = True
             columns = regressors(self.data, groups, term.label)
             indicators = self.data.recorded[:, list(term.indicators)].astype(float)
-            self._inputs[key] = Inputs(np.column_stack([columns, indicators]))
+            self._inputs[key] = Inputs(np.column_stack([columns, indicators]), weight=self.data.weight)
         return self._inputs[key]
 
 

@@ -62,7 +62,7 @@ class AutoregressivePropensity:
 
     Parameters
     ----------
-    data, given, fold, spec, row_weight, unsupported, forms
+    data, given, fold, spec, drawn, unsupported, forms
         As in `ChainPropensity`.
     """
 
@@ -75,15 +75,15 @@ class AutoregressivePropensity:
         given: Conditioning,
         fold: Ints,
         spec: LearnedPropensity,
-        row_weight: Floats | None = None,
+        drawn: Floats | None = None,
         unsupported: SupportMap | None = None,
         forms: Forms | None = None,
     ) -> None:
         self.data, self.given, self.fold, self.spec, self.unsupported = data, given, fold, spec, unsupported
         self.min_propensity = spec.min_propensity
         self.order = canonical_order(data)
-        self.forms = forms or Forms(given.matrix(data), data.recorded, None, data.unit, spec.form)
-        crossfit = Crossfit(fold, row_weight, data.cluster)
+        self.forms = forms or Forms(given.matrix(data), data.recorded, None, data.unit, spec.form, data.weight)
+        crossfit = Crossfit(fold, drawn, data.cluster, data.weight)
         self.n_folds = crossfit.n_folds
         self.models: list[PatternModel] = []
         recorded, start = data.recorded[:, self.order], 0
@@ -176,14 +176,12 @@ class AutoregressivePropensity:
             blocks += [moments[:, j, :1] * rows_of(model.given, rows), moments[:, j, 1 : 1 + j]]
         return np.concatenate(blocks, axis=1)
 
-    def _again(self, row_weight: Floats | None, unsupported: SupportMap | None) -> AutoregressivePropensity:
-        return AutoregressivePropensity(
-            self.data, self.given, self.fold, self.spec, row_weight, unsupported, self.forms
-        )
+    def _again(self, drawn: Floats | None, unsupported: SupportMap | None) -> AutoregressivePropensity:
+        return AutoregressivePropensity(self.data, self.given, self.fold, self.spec, drawn, unsupported, self.forms)
 
-    def refit(self, row_weight: Floats) -> AutoregressivePropensity:
-        """Return the propensity learned with these row weights (n,)."""
-        return self._again(row_weight, self.unsupported)
+    def refit(self, drawn: Floats) -> AutoregressivePropensity:
+        """Return the propensity learned again, with rows that were drawn so often, (n,)."""
+        return self._again(drawn, self.unsupported)
 
     def excluding(self, unsupported: SupportMap) -> AutoregressivePropensity:
         """Return the propensity with each model learned from the rows in which its group can be recorded."""

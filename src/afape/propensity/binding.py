@@ -235,7 +235,7 @@ def _warn_of_far_values(data: Retrospective, given: Conditioning, spec: LearnedP
     if spec.estimator is not None:
         return
     columns = given.columns(data)
-    far = limit_far_values(data.values[:, columns])[1]
+    far = limit_far_values(data.values[:, columns], data.weight)[1]
     if far.any():
         named = ", ".join(f"{data.columns[columns[j]]!r} ({far[j]} of {len(data)} rows)" for j in np.flatnonzero(far))
         warn(

@@ -20,7 +20,7 @@ __all__ = ["ChainPropensity", "canonical_order"]
 
 def canonical_order(data: Retrospective) -> list[int]:
     """Groups that are not always recorded: most often recorded first, then by name."""
-    share = data.recorded.mean(axis=0)
+    share = data.recorded_share
     names = data.problem.group_names
     return sorted((int(g) for g in np.flatnonzero(share < 1)), key=lambda g: (-share[g], names[g]))
 
@@ -51,8 +51,8 @@ class ChainPropensity:
         Fold of each row.
     spec : LearnedPropensity
         Model, form and smallest probability; method "independent" fits every factor on all rows.
-    row_weight : ndarray of shape (n,), optional
-        Weights of a bootstrap replicate.
+    drawn : ndarray of shape (n,), optional
+        How often each row was drawn in a bootstrap replicate.
     unsupported : SupportMap, optional
         Sets without support in some rows; their factors are fitted on the other rows.
     forms : Forms, optional
@@ -69,7 +69,7 @@ class ChainPropensity:
         given: Conditioning,
         fold: Ints,
         spec: LearnedPropensity,
-        row_weight: Floats | None = None,
+        drawn: Floats | None = None,
         unsupported: SupportMap | None = None,
         forms: Forms | None = None,
         near: ChainPropensity | None = None,
@@ -77,9 +77,9 @@ class ChainPropensity:
         self.data, self.given, self.fold, self.spec, self.unsupported = data, given, fold, spec, unsupported
         self.min_propensity = spec.min_propensity
         self.usable = given.usable(data)
-        self.forms = forms or Forms(given.matrix(data), data.recorded, self.usable, data.unit, spec.form)
+        self.forms = forms or Forms(given.matrix(data), data.recorded, self.usable, data.unit, spec.form, data.weight)
         self.order = [g for g in canonical_order(data) if not given.gaps[g]]
-        self.crossfit = Crossfit(fold, row_weight, data.cluster)
+        self.crossfit = Crossfit(fold, drawn, data.cluster, data.weight)
         self.n_folds = self.crossfit.n_folds
         self.factors: dict[tuple[tuple[int, ...], int], Factor] = {}
         self._near = {} if near is None else near.factors
@@ -151,16 +151,16 @@ class ChainPropensity:
         """Return an empty sum of scores for standard errors; None if the models have no scores."""
         return FactorScores(self, row_weight) if self.spec.stacked and self.spec.estimator is None else None
 
-    def refit(self, row_weight: Floats) -> ChainPropensity:
-        """Return the propensity learned with these row weights (n,)."""
+    def refit(self, drawn: Floats) -> ChainPropensity:
+        """Return the propensity learned again, with rows that were drawn so often, (n,)."""
         return ChainPropensity(
-            self.data, self.given, self.fold, self.spec, row_weight, self.unsupported, self.forms, near=self
+            self.data, self.given, self.fold, self.spec, drawn, self.unsupported, self.forms, near=self
         )
 
     def excluding(self, unsupported: SupportMap) -> ChainPropensity:
         """Return the propensity with each factor learned from the rows in which its set is supported."""
-        row_weight = self.crossfit.row_weight
-        return ChainPropensity(self.data, self.given, self.fold, self.spec, row_weight, unsupported, self.forms)
+        drawn = self.crossfit.drawn
+        return ChainPropensity(self.data, self.given, self.fold, self.spec, drawn, unsupported, self.forms)
 
     @property
     def converged(self) -> bool:

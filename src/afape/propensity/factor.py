@@ -37,18 +37,36 @@ class NotLearnableError(ValueError):
 class Crossfit:
     """Folds and row weights of cross-fitted models: one model per fold, fitted on the rows outside of it.
 
-    With one fold, the model is fitted on all rows. ``row_weight`` (n,) are the weights of a bootstrap replicate, ``cluster``
-    (n,) the clusters of rows that belong together.
+    With one fold, the model is fitted on all rows. ``drawn`` (n,) is how often a bootstrap replicate drew each row, ``cluster``
+    (n,) the clusters of rows that belong together, ``weight`` (n,) how many cases each row stands for.
     """
 
     fold: Ints
-    row_weight: Floats | None = None
+    drawn: Floats | None = None
     cluster: Ints | None = None
+    weight: Floats | None = None
+
+    @cached_property
+    def row_weight(self) -> Floats | None:
+        """Weight of each row in the fits, (n,); None if all weights are 1."""
+        if self.drawn is None or self.weight is None:
+            return self.weight if self.drawn is None else self.drawn
+        return self.drawn * self.weight
+
+    def cases_of(self, rows: Ints) -> Floats | None:
+        """How many cases these rows stand for, (m,); None if every row stands for itself."""
+        return None if self.weight is None else self.weight[rows]
+
+    @property
+    def tolerance(self) -> float:
+        """Tolerance of logistic fits."""
+        return EXACT if self.drawn is None else ROUGH
 
     @cached_property
     def _alone(self) -> bool:
-        """True if no two rows belong together."""
-        return self.cluster is None or len(np.unique(self.cluster)) == len(self.cluster)
+        """True if no two rows belong together, and every row stands for itself."""
+        together = self.cluster is not None and len(np.unique(self.cluster)) < len(self.cluster)
+        return self.weight is None and not together
 
     @cached_property
     def n_folds(self) -> int:
@@ -58,20 +76,20 @@ class Crossfit:
     def training(self, k: int) -> Bools:
         """Rows that the model of fold k may be fitted on, (n,)."""
         rows = np.full(len(self.fold), True) if self.n_folds == 1 else self.fold != k
-        return rows if self.row_weight is None else rows & (self.row_weight > 0)
+        return rows if self.drawn is None else rows & (self.drawn > 0)
 
     def covariance(
         self, fit: LogisticFit, design: Floats, response: Bools, rows: Ints, weight: Floats | None = None
     ) -> Floats:
-        """Covariance of the coefficients of a fit on these rows: the inverse information, or a sandwich over clusters.
+        """Covariance of the coefficients of a fit on these rows: the inverse information, or a sandwich.
 
-        ``weight`` (m,) are the weights of the fit; default: those of the bootstrap replicate.
+        The sandwich is for rows with clusters or weights. ``weight`` (m,) are the weights of the fit; default: those of the rows.
         """
-        if self._alone or self.cluster is None:
+        if self._alone:
             return fit.inverse_information
         if weight is None and self.row_weight is not None:
             weight = self.row_weight[rows]
-        return clustered_covariance(fit, design, response, weight, self.cluster[rows])
+        return clustered_covariance(fit, design, response, weight, None if self.cluster is None else self.cluster[rows])
 
 
 class Factor:
@@ -148,7 +166,7 @@ class Factor:
                 firth=self.crossfit.n_folds > 1,
                 ridge=self.inputs.ridge,
                 start=self._start(k),
-                tolerance=EXACT if self.crossfit.row_weight is None else ROUGH,
+                tolerance=self.crossfit.tolerance,
             )
         elif self._width == 0:
             self.constant[k] = np.average(response, weights=weight)
@@ -160,7 +178,7 @@ class Factor:
         if self.weighting is None:
             return weight
         response = self.response[rows]
-        by_others, _ = self.weighting.of(k, rows, response)
+        by_others, _ = self.weighting.of(k, rows, response, self.crossfit.cases_of(rows))
         lost = any(group.any() and not by_others[group].any() for group in (response, ~response))
         if lost or not np.isfinite(by_others).all():
             raise NotLearnableError(

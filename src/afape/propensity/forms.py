@@ -10,8 +10,8 @@ import numpy as np
 from scipy.special import logit
 from sklearn.ensemble import HistGradientBoostingClassifier
 
-from .._arrays import Bools, Floats, Ints, standard_error
-from .._models import fit_alone
+from .._arrays import Bools, Floats, Ints, mean_of, standard_error
+from .._models import fit_weighted
 from .logistic import ROUGH, fit_logistic, limit_far_values, logistic_design, rows_of, sigmoid, spline_columns
 
 __all__ = ["CERTAIN", "FORMS", "Form", "Forms", "Inputs", "boosted", "recorded_probability"]
@@ -24,19 +24,20 @@ _MANY_COLUMNS, _FEW_ROWS = 10, 20
 _CHOICE_ROWS, _CHOICE_CLASS = 6000, 30  # rows that a form is chosen by, and least rows of a class
 _CLEARLY = 2.0  # standard errors of the log-likelihood by which a form must be better than a simpler one
 _BINS = 10
+_ALL = slice(None)
 
 
 class Inputs:
     """Regressors of every row (n, p), NaN where they are not recorded, and the form in which a logistic model reads them."""
 
-    def __init__(self, columns: Floats, spline: bool = False, ridge: float = 0.0) -> None:
-        self.columns, self.spline, self.ridge = columns, spline, ridge
+    def __init__(self, columns: Floats, spline: bool = False, ridge: float = 0.0, weight: Floats | None = None) -> None:
+        self.columns, self.spline, self.ridge, self.weight = columns, spline, ridge, weight
 
     @cached_property
     def design(self) -> Floats:
         """Intercept and standardised columns, far values limited; 0 where a column is not recorded."""
-        columns = limit_far_values(self.columns)[0]
-        return logistic_design(spline_columns(columns) if self.spline else columns)
+        columns = limit_far_values(self.columns, self.weight)[0]
+        return logistic_design(spline_columns(columns, self.weight) if self.spline else columns, self.weight)
 
 
 class Form(NamedTuple):
@@ -75,17 +76,29 @@ class Forms:
         Cluster of each row, or the row itself, numbered by content.
     form : {"auto", "linear", "spline", "boosting"}
         "auto" to choose; otherwise the form itself.
+    weight : ndarray of shape (n,), or None
+        Row weights.
     """
 
-    def __init__(self, columns: Floats, recorded: Bools, usable: Bools | None, unit: Ints, form: str) -> None:
-        self.columns, self.recorded, self.form, self.unit = columns, recorded, form, unit
+    def __init__(
+        self,
+        columns: Floats,
+        recorded: Bools,
+        usable: Bools | None,
+        unit: Ints,
+        form: str,
+        weight: Floats | None = None,
+    ) -> None:
+        self.columns, self.recorded, self.form, self.unit, self.weight = columns, recorded, form, unit, weight
         rank = np.random.default_rng(0).permutation(int(unit.max()) + 1)[unit]
         rows = np.arange(len(columns)) if usable is None else np.flatnonzero(usable)
         if len(rows) > _CHOICE_ROWS:
             rows = rows[rank[rows] <= np.partition(rank[rows], _CHOICE_ROWS)[_CHOICE_ROWS]]
         self.rows = rows[np.argsort(rank[rows], kind="stable")[:_CHOICE_ROWS]]
         self.third = rank[self.rows] % 3
-        self._linear, self._spline = (Inputs(columns[self.rows], spline) for spline in (False, True))
+        self._cases = np.ones(len(self.rows)) if weight is None else weight[self.rows]
+        own = None if weight is None else self._cases
+        self._linear, self._spline = (Inputs(columns[self.rows], spline, weight=own) for spline in (False, True))
         self.chosen: dict[int, Form] = {}
         self._inputs: dict[tuple[bool, float], Inputs] = {}
 
@@ -99,12 +112,13 @@ class Forms:
         """Regressors of all rows in this form."""
         key = form.kind == "spline", form.ridge
         if key not in self._inputs:
-            self._inputs[key] = Inputs(self.columns, *key)
+            self._inputs[key] = Inputs(self.columns, *key, weight=self.weight)
         return self._inputs[key]
 
     def _choose(self, y: Bools) -> Form:
         best = Form("linear" if self.form == "auto" else self.form)
-        sizes = [np.bincount(y[self.third != k], minlength=2).min() for k in range(3)]
+        drawn = [self.third != k for k in range(3)]
+        sizes = [np.bincount(y[mine], self._cases[mine], minlength=2).min() for mine in drawn]
         if self.columns.shape[1] == 0 or min(sizes) < _CHOICE_CLASS:
             return best
         eta = first = self._log_odds(best, y, range(3))
@@ -112,18 +126,29 @@ class Forms:
         for form in self._others(best, y):
             other = self._log_odds(form, y, [0])
             # A form that is no better on the first third is dropped, which saves most of the boosted fits.
-            if _log_likelihood(y[begin], other[begin]).mean() <= _log_likelihood(y[begin], eta[begin]).mean():
+            found = (_log_likelihood(y[begin], e[begin]) for e in (other, eta))
+            of_form, of_best = (self._mean(gain, begin) for gain in found)
+            if of_form <= of_best:
                 continue
             other[~begin] = self._log_odds(form, y, [1, 2])[~begin]
-            if _clearly_better(y, other, eta, self.unit[self.rows]):
+            if self._clearly_better(_log_likelihood(y, other) - _log_likelihood(y, eta)):
                 best, eta = form, other
-        gain = float(np.mean(_log_likelihood(y, eta) - _log_likelihood(y, first)))
-        return Form(best.kind, best.ridge, gain, *_calibration(y, eta))
+        gain = float(self._mean(_log_likelihood(y, eta) - _log_likelihood(y, first)))
+        return Form(best.kind, best.ridge, gain, *_calibration(y, eta, None if self.weight is None else self._cases))
+
+    def _mean(self, values: Floats, rows: Bools | slice = _ALL) -> float:
+        """Mean of values in these rows."""
+        return float(mean_of(values, None if self.weight is None else self._cases[rows]))
+
+    def _clearly_better(self, gain: Floats) -> bool:
+        """True if the gain in log-likelihood, (m,), is clearly above 0 on average."""
+        mean, share = self._mean(gain), self._cases / self._cases.mean()
+        return mean > _CLEARLY * standard_error(share * (gain - mean), self.unit[self.rows])
 
     def _others(self, first: Form, y: Bools) -> list[Form]:
         """Forms that may replace the first one, simple ones first."""
         kinds = FORMS if self.form == "auto" else (first.kind,)
-        least, p = min(y.sum(), (~y).sum()), self.columns.shape[1]
+        least, p = min(self._cases @ y, self._cases @ ~y), self.columns.shape[1]
         many = p >= _MANY_COLUMNS and least < _FEW_ROWS * p
         shrunk = [Form(kind, ridge) for kind in kinds if kind != "boosting" and many for ridge in _RIDGES]
         return [*shrunk, *(Form(kind) for kind in kinds if kind != first.kind and not (many and kind == "spline"))]
@@ -131,15 +156,24 @@ class Forms:
     def _log_odds(self, form: Form, y: Bools, thirds: Iterable[int]) -> Floats:
         """Log-odds in the rows of these thirds, each by the model that was learned from the other two."""
         eta, inputs = np.full(len(y), np.nan), self._spline if form.kind == "spline" else self._linear
+        weight = None if self.weight is None else self._cases
         for k in thirds:
             learn, validate = self.third != k, self.third == k
             if form.kind == "boosting":
-                model = fit_alone(boosted(), inputs.columns[learn], y[learn].astype(int))
+                of_fit = None if weight is None else weight[learn]
+                model = fit_weighted(boosted(), inputs.columns[learn], y[learn].astype(int), of_fit)
                 p = recorded_probability(model, inputs.columns[validate])
                 eta[validate] = logit(np.clip(p, CERTAIN, 1 - CERTAIN))
             else:
                 z = inputs.design
-                fit = fit_logistic(rows_of(z, learn), y[learn], firth=True, ridge=form.ridge, tolerance=ROUGH)
+                fit = fit_logistic(
+                    rows_of(z, learn),
+                    y[learn],
+                    None if weight is None else weight[learn],
+                    firth=True,
+                    ridge=form.ridge,
+                    tolerance=ROUGH,
+                )
                 eta[validate] = rows_of(z, validate) @ fit.coefficients
         return eta
 
@@ -161,19 +195,15 @@ def _log_likelihood(y: Bools, eta: Floats) -> Floats:
     return np.asarray(y * eta - np.logaddexp(0.0, eta))
 
 
-def _clearly_better(y: Bools, eta: Floats, than: Floats, unit: Ints) -> bool:
-    difference = _log_likelihood(y, eta) - _log_likelihood(y, than)
-    mean = float(difference.mean())
-    return mean > _CLEARLY * standard_error(difference - mean, unit)
-
-
-def _calibration(y: Bools, eta: Floats) -> tuple[float, float]:
-    """Slope of a logistic regression of the response on the log-odds, and the largest gap in ten bins."""
+def _calibration(y: Bools, eta: Floats, weight: Floats | None) -> tuple[float, float]:
+    """Slope of a logistic regression of the response on the log-odds, and the largest gap in ten bins of equally many rows."""
     p = sigmoid(eta)
     if np.ptp(eta) == 0:
-        return np.nan, abs(float(y.mean() - p.mean()))
+        return np.nan, abs(float(mean_of(y, weight) - mean_of(p, weight)))
     scale = float(eta.std())
     design = np.column_stack([np.ones(len(eta)), eta / scale])
-    slope = fit_logistic(design, y, tolerance=ROUGH).coefficients[1] / scale
+    slope = fit_logistic(design, y, weight, tolerance=ROUGH).coefficients[1] / scale
     bins = np.array_split(np.argsort(eta, kind="stable"), _BINS)
-    return float(slope), max(abs(float(y[b].mean() - p[b].mean())) for b in bins)
+    cases = [None if weight is None else weight[b] for b in bins]
+    gaps = (mean_of(y[b], w) - mean_of(p[b], w) for b, w in zip(bins, cases, strict=True))
+    return float(slope), max(abs(float(gap)) for gap in gaps)

@@ -37,7 +37,7 @@ class BoundKnownPropensity:
         """Return None: nothing was learned."""
         return
 
-    def refit(self, row_weight: Floats) -> BoundKnownPropensity:
+    def refit(self, drawn: Floats) -> BoundKnownPropensity:
         """Return the propensity itself: nothing was learned."""
         return self
 

@@ -70,8 +70,8 @@ def rows_of(design: Floats, rows: Ints | Bools) -> Floats:
     return np.take(design.T, rows, axis=1).T
 
 
-def logistic_design(columns: Floats) -> Floats:
-    """Return intercept and standardised columns, (n, 1 + p) with contiguous columns.
+def logistic_design(columns: Floats, weight: Floats | None = None) -> Floats:
+    """Return intercept and standardised columns, (n, 1 + p) with contiguous columns; ``weight`` (n,) are row weights.
 
     Constant columns and unrecorded values become 0. Columns are first divided by a power of two near their largest value,
     which is exact, so that units do not matter.
@@ -79,7 +79,11 @@ def logistic_design(columns: Floats) -> Floats:
     known = ~np.isnan(columns)
     largest = np.max(np.abs(columns), axis=0, initial=0.0, where=known)
     columns = np.ldexp(columns, -np.frexp(largest)[1])
-    if known.all():
+    if weight is not None:
+        count = np.maximum(weight @ known, np.finfo(float).tiny)
+        centred = np.where(known, columns - weight @ np.where(known, columns, 0.0) / count, 0.0)
+        scale = np.sqrt(weight @ centred**2 / count)
+    elif known.all():
         centred = columns - columns.mean(axis=0)
         scale = centred.std(axis=0)
     else:
@@ -92,11 +96,11 @@ def logistic_design(columns: Floats) -> Floats:
     return design.T
 
 
-def limit_far_values(columns: Floats) -> tuple[Floats, Ints]:
+def limit_far_values(columns: Floats, weight: Floats | None = None) -> tuple[Floats, Ints]:
     r"""Limit far values, so that one mistyped value does not dominate a fit.
 
     With m the median and s the median of the nonzero :math:`|x - m|`, values outside :math:`m \pm 100 s` are moved to the
-    nearer limit.
+    nearer limit. ``weight`` (n,) are row weights, which the medians use.
 
     Returns
     -------
@@ -108,11 +112,14 @@ def limit_far_values(columns: Floats) -> tuple[Floats, Ints]:
     out, count = columns, np.zeros(columns.shape[1], dtype=np.intp)
     for j in range(columns.shape[1]):
         column = columns[:, j]
-        centre = _median(column[~np.isnan(column)])
+        known = ~np.isnan(column)
+        centre = _median(column[known], None if weight is None else weight[known])
         with np.errstate(over="ignore"):  # an infinite distance is far
             distance = np.abs(column - centre)
-        apart = distance[distance > 0]
-        limit = _FAR * _median(apart) if len(apart) else np.inf
+        apart = distance > 0
+        limit = np.inf
+        if apart.any():
+            limit = _FAR * _median(distance[apart], None if weight is None else weight[apart])
         far = distance > limit
         if far.any():
             out = out.copy() if out is columns else out
@@ -121,17 +128,32 @@ def limit_far_values(columns: Floats) -> tuple[Floats, Ints]:
     return out, count
 
 
-def _median(x: Floats) -> float:
+def _median(x: Floats, weight: Floats | None) -> float:
     """Return the lower median: one of the values, so that nothing overflows."""
+    if weight is not None and len(x):
+        order = np.argsort(x, kind="stable")
+        below = np.cumsum(weight[order])
+        return float(x[order][np.searchsorted(below, below[-1] / 2 * (1 - 1e-12))])
     return float(np.partition(x, (len(x) - 1) // 2)[(len(x) - 1) // 2]) if len(x) else 0.0
 
 
-def spline_columns(columns: Floats) -> Floats:
+def spline_columns(columns: Floats, weight: Floats | None = None) -> Floats:
     """Return the columns, followed by the curved terms of natural cubic splines with five knots."""
-    return np.column_stack([columns, *(_curves(column, _FIVE_KNOTS) for column in columns.T)])
+    return np.column_stack([columns, *(_curves(column, _FIVE_KNOTS, weight) for column in columns.T)])
 
 
-def _curves(column: Floats, quantiles: tuple[float, ...]) -> Floats:
+def _quantiles(x: Floats, levels: tuple[float, ...], weight: Floats | None) -> Floats:
+    """Return quantiles. With whole-number weights these are the quantiles of repeated values."""
+    if weight is None:
+        return np.asarray(np.quantile(x, levels))
+    order = np.argsort(x, kind="stable")
+    end = np.cumsum(weight[order])
+    start = end - weight[order]
+    places = np.column_stack([start, np.maximum(end - 1, start)]).ravel()  # of the first and the last copy
+    return np.asarray(np.interp(np.array(levels) * (end[-1] - 1), places, np.repeat(x[order], 2)))
+
+
+def _curves(column: Floats, quantiles: tuple[float, ...], weight: Floats | None = None) -> Floats:
     r"""Return the curved terms (n, K - 2) of a natural cubic spline; (n, 0) for fewer than three distinct knots.
 
     With knots :math:`k_1 < \dots < k_K` at quantiles of the recorded values, in units of :math:`k_K - k_1`,
@@ -141,10 +163,12 @@ def _curves(column: Floats, quantiles: tuple[float, ...]) -> Floats:
 
     cubic between the knots and linear beyond them.
     """
-    known = column[~np.isnan(column)]
+    has = ~np.isnan(column)
+    known = column[has]
     unit = int(own_units(known[:, None])[0])
     x = np.ldexp(column, -unit)
-    knots = np.unique(np.quantile(np.ldexp(known, -unit), quantiles)) if len(known) else known
+    cases = None if weight is None else weight[has]
+    knots = np.unique(_quantiles(np.ldexp(known, -unit), quantiles, cases)) if len(known) else known
     if len(knots) < 3:
         return np.empty((len(column), 0))
     x, knots = (x - knots[0]) / (knots[-1] - knots[0]), (knots - knots[0]) / (knots[-1] - knots[0])
@@ -266,9 +290,9 @@ def log_odds_variance(inverse_information: Floats, design: Floats) -> Floats:
 
 
 def clustered_covariance(
-    fit: LogisticFit, design: Floats, response: Bools, weight: Floats | None, cluster: Ints
+    fit: LogisticFit, design: Floats, response: Bools, weight: Floats | None, cluster: Ints | None
 ) -> Floats:
-    r"""Covariance (p, p) of the coefficients of a fit on these rows, if rows of a cluster may be recorded together.
+    r"""Covariance (p, p) of the coefficients of a fit on these rows, if rows have weights or rows of a cluster belong together.
 
     .. math:: A^{-1} \, \frac{m}{m - 1} \sum_{c=1}^m s_c s_c' \, A^{-1}
 
@@ -326,7 +350,9 @@ def flexible_design(columns: Floats, response: Bools) -> Floats:
     return np.column_stack([plain, *(logistic_design(terms)[:, 1:] for terms in extra)])
 
 
-def score_test(design: Floats, response: Bools, added: Floats, cluster: Ints | None = None) -> tuple[float, int]:
+def score_test(
+    design: Floats, response: Bools, added: Floats, cluster: Ints | None = None, weight: Floats | None = None
+) -> tuple[float, int]:
     r"""Rao's score test of whether further columns improve a logistic regression, with a robust variance.
 
     With p the fit on the design Z alone and :math:`\tilde a_j` the row of the added columns minus their projection on Z
@@ -344,12 +370,13 @@ def score_test(design: Floats, response: Bools, added: Floats, cluster: Ints | N
     degrees : int
         Its degrees of freedom: the number of added columns that are not linear in Z.
     """
-    fit = fit_logistic(design, response)
+    fit = fit_logistic(design, response, weight)
     p = sigmoid(design @ fit.coefficients)
-    curved = design * (p * (1 - p))[:, None]
+    cases = np.ones(len(p)) if weight is None else weight
+    curved = design * (cases * (p * (1 - p)))[:, None]
     left = added - design @ (fit.inverse_information @ (curved.T @ added))
     new = (left**2).sum(axis=0) > 1e-9 * np.maximum((added**2).sum(axis=0), 1e-300)
-    score = (response - p)[:, None] * left[:, new]
+    score = (cases * (response - p))[:, None] * left[:, new]
     sums = np.column_stack([cluster_sums(s, cluster) for s in score.T]) if new.any() else np.zeros((len(p), 0))
     total, variance = sums.sum(axis=0), sums.T @ sums
     degrees = int(np.linalg.matrix_rank(variance, hermitian=True)) if new.any() else 0

@@ -10,8 +10,6 @@ import numpy as np
 from .._arrays import Bools, Floats, Ints
 from .factor import Crossfit
 from .logistic import (
-    EXACT,
-    ROUGH,
     LogisticFit,
     fit_logistic,
     log_odds_variance,
@@ -74,8 +72,8 @@ class PatternModel:
             coefficients = np.zeros(design.shape[1])
             coefficients[0] = np.inf if y.all() else -np.inf
             return LogisticFit(coefficients, np.zeros((len(coefficients),) * 2), True)
-        weight, tolerance = (None, EXACT) if weight is None else (weight[rows], ROUGH)
-        firth = self.crossfit.n_folds > 1  # as in a chain
+        weight = None if weight is None else weight[rows]
+        firth, tolerance = self.crossfit.n_folds > 1, self.crossfit.tolerance  # as in a chain
         return fit_logistic(rows_of(design, rows), y, weight, firth=firth, ridge=ridge, tolerance=tolerance)
 
     @property

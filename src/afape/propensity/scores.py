@@ -87,10 +87,11 @@ class StackedScores(ABC):
         """Add ``slope`` (E, p) times the scores of fold k to ``out`` (E, n), and the effect of its weights to ``slopes``."""
         used, design = model.training(k), model.design
         # All rows at once, then a mask: faster than selecting rows.
-        residual = used * (model.response - model.fitted(k))
+        cases = used if model.crossfit.weight is None else used * model.crossfit.weight
+        residual = cases * (model.response - model.fitted(k))
         if model.weighting is not None:
             rows = np.flatnonzero(used)
-            weight, derivatives = model.weighting.of(k, rows, model.response[rows])
+            weight, derivatives = model.weighting.of(k, rows, model.response[rows], model.crossfit.cases_of(rows))
             residual[rows] *= weight
             scores = (slope @ rows_of(design, rows).T) * residual[rows]
             for other, derivative in derivatives:
@@ -98,8 +99,8 @@ class StackedScores(ABC):
                 slopes[other] = slopes[other] + passed if other in slopes else passed
         added = slope @ design.T
         added *= residual
-        centre = slope @ (residual @ design) / used.sum()  # Firth's scores do not sum to 0
-        added -= centre[:, None] * used
+        centre = slope @ (residual @ design) / cases.sum()  # Firth's scores do not sum to 0
+        added -= centre[:, None] * cases
         out += added
 
 

@@ -28,7 +28,7 @@ def behaviour_content(
     if not known:
         return {"events": [], "metrics": [], "means": []}
     tariff = known[0].tariff
-    recorded = dict(zip(data.problem.group_names, data.recorded.mean(axis=0).tolist(), strict=True))
+    recorded = dict(zip(data.problem.group_names, data.recorded_share.tolist(), strict=True))
     events: list[dict[str, Any]] = [
         {
             "event": f"acquires {group}",

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from .._arguments import check_count, check_instance, check_mapping, check_texts, shown
-from .._arrays import unique_sets
+from .._arrays import effective_size, mean_of, tally, unique_sets
 from ..check import check_missingness
 from ..data.retrospective import Retrospective
 from ..estimators.estimate import TARGETS, Bounds, Estimate
@@ -238,12 +238,15 @@ def _data(data: Retrospective, prices: dict[str, float], min_cell: int) -> dict[
     problem = data.problem
     patterns, index = unique_sets(data.recorded)
     count = np.bincount(index, minlength=len(patterns))
+    share = tally(index, data.row_weight, len(patterns)) / data.row_weight.sum()
     names = np.array(problem.group_names, dtype=object)
     order = np.argsort(-count, kind="stable")
-    shares = np.bincount(data.labels, minlength=len(data.classes)) / len(data)
+    shares = tally(data.labels, data.row_weight, len(data.classes)) / data.row_weight.sum()
     return {
         "rows": len(data),
-        "complete": float(data.complete.mean()),
+        "complete": float(mean_of(data.complete, data.weight)),
+        "effective_rows": None if data.weight is None else effective_size(data.weight, data.cluster),
+        "label_shares_known": data.label_shares is not None,
         "clusters": None if data.cluster is None else len(np.unique(data.cluster)),
         "label": str(problem.label),
         "classes": [{"label": str(c), "share": float(s)} for c, s in zip(data.classes, shares, strict=True)],
@@ -254,7 +257,7 @@ def _data(data: Retrospective, prices: dict[str, float], min_cell: int) -> dict[
                 "columns": [str(c) for c in columns],
                 "price": prices[name],
                 "free": bool(problem.free[g]),
-                "recorded": float(data.recorded[:, g].mean()),
+                "recorded": float(data.recorded_share[g]),
                 "in_part": _unless_few(data.partial.get(name, 0), min_cell),
             }
             for g, (name, columns) in enumerate(problem.groups.items())
@@ -264,7 +267,7 @@ def _data(data: Retrospective, prices: dict[str, float], min_cell: int) -> dict[
             {
                 "recorded": [str(n) for n in names[patterns[u]]],
                 "rows": int(count[u]),
-                "share": float(count[u] / len(data)),
+                "share": float(share[u]),
             }
             for u in order[: shown_patterns(count, _PATTERNS, min_cell)]
         ],

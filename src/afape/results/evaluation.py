@@ -413,8 +413,10 @@ class Evaluation(HandsOutCopies):
     def _heading(self) -> str:
         support = self.support
         how = "exact walk" if not support.sampled else f"{support.sampled} rows sampled, the others exact"
+        origin = self.origin
+        rows = "rows with weights" if origin is not None and origin.data.weight is not None else "rows"
         return (
-            f"{self.policy} with {self.classifier}, {support.n_rows} rows, {self.missingness}, {how}; "
+            f"{self.policy} with {self.classifier}, {support.n_rows} {rows}, {self.missingness}, {how}; "
             f"{100 * self.confidence:g} % intervals"
         )
 

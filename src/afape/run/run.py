@@ -38,8 +38,10 @@ from .warn import (
     warn_of_time,
     warn_of_weights,
     weight_table,
+    weights_note,
     with_caveats,
     with_heavy_estimators,
+    with_weightless_models,
 )
 
 __all__ = ["PolicyRun", "SubgroupRun", "run"]
@@ -128,6 +130,7 @@ def _run(plan: Plan, policy: Policy, walked: Walked, bound: list[Propensities], 
     found = _answers(plan, choices, repeats, steps)
     support = _support(plan, choices, walked, views, found[""])
     found[""] = with_caveats(found[""], choices, support, plan.thresholds.share)
+    found[""] = with_weightless_models(found[""], choices, plan)
     warn_of_doubts(found[""], choices, fitted, propensities, support)
     warn_of_weights(support, choices, plan)
     warn_of_classifier(found[""], choices, fitted, plan)
@@ -138,6 +141,7 @@ def _run(plan: Plan, policy: Policy, walked: Walked, bound: list[Propensities], 
         *sampling_note(plan, walked.tables, views.semi, found[""]),
         *gap_of_nothing(plan, fitted, choices),
         *levels_note(plan),
+        *weights_note(plan),
     )
     stops = _weighted_stops(plan, fitted, views)
     return PolicyRun(

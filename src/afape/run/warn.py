@@ -9,8 +9,9 @@ import numpy as np
 import pandas as pd
 from scipy.special import stdtr
 
-from .._arrays import share_of_heaviest
-from ..action_values.models import LearnedValues
+from .._arrays import effective_size, share_of_heaviest
+from .._models import takes_weights
+from ..action_values.models import LearnedValues, PaperNetwork
 from ..agents.policy import bind_to_records
 from ..data.extreme_values import limit_extreme_values
 from ..estimators.answer import Answer
@@ -19,8 +20,10 @@ from ..estimators.constant_answer import dearer_than_constant
 from ..estimators.estimate import Estimate
 from ..estimators.evidence import Fitted
 from ..estimators.ipw import inverse_probability
+from ..imputation.imputers import SklearnImputer
 from ..missingness.assumptions import MNAR
 from ..propensity.binding import Propensities
+from ..propensity.learned import LearnedPropensity
 from ..support.implications import label_findings, label_suspected
 from ..support.support import WEIGHT_COLUMNS, Support
 from ..support.thresholds import few_rows_dominate
@@ -54,8 +57,10 @@ __all__ = [
     "warn_of_time",
     "warn_of_weights",
     "weight_table",
+    "weights_note",
     "with_caveats",
     "with_heavy_estimators",
+    "with_weightless_models",
 ]
 
 _DOUBTED = 0.01  # p-value below which a gap is significant
@@ -170,6 +175,39 @@ def warn_of_time(plan: Plan, n_policies: int, seconds: float) -> None:
         f"{policies} also on completed rows for {' and '.join(slow)}{way}. n_jobs=2 or a faster classifier helps too.",
         LongRunWarning,
     )
+
+
+def weights_note(plan: Plan) -> tuple[str, ...]:
+    """Return a note on the weights of the rows."""
+    data = plan.data
+    if data.weight is None:
+        return ()
+    worth = effective_size(data.weight, data.cluster)
+    known = " Shares of the labels are known." if data.label_shares is not None else ""
+    return (f"Rows have weights: {len(data)} rows are worth {worth:.0f} rows with equal weights for a mean.{known}",)
+
+
+def with_weightless_models(answers: dict[str, Answer], choices: list[Choice], plan: Plan) -> dict[str, Answer]:
+    """Add a caveat to estimates that use a model of the user that takes no weights, if rows have weights."""
+    if plan.data.weight is None:
+        return answers
+    out = dict(answers)
+    for choice in choices:
+        spec, values = plan.propensities[choice.propensity], plan.recipe.values
+        models = [spec.estimator] if choice.method.weighs and isinstance(spec, LearnedPropensity) else []
+        models += [values.regressor.estimator] if choice.method.valued and isinstance(values, LearnedValues) else []
+        names = [
+            type(m).__name__ for m in models if m is not None and (isinstance(m, PaperNetwork) or not takes_weights(m))
+        ]
+        texts = [
+            f"{name} takes no weights: it learned from rows repeated as often as their weights say" for name in names
+        ]
+        if choice.method.imputes and plan.imputations and isinstance(plan.imputations.imputer, SklearnImputer):
+            texts.append("the imputer takes no weights: it imputes from the rows as if they had equal weights")
+        if texts:
+            answer = out[choice.name]
+            out[choice.name] = replace(answer, caveat="; ".join(t for t in (answer.caveat, *texts) if t))
+    return out
 
 
 def gap_of_nothing(plan: Plan, fitted: Fitted, choices: list[Choice]) -> tuple[str, ...]:

@@ -179,7 +179,8 @@ def _costs(plan: Plan, propensities: Propensities, walked: Mapping[str, Walked],
     unsupported = frozenset(name for name, share in shares.items() if share > plan.thresholds.share)
     (learned,) = propensities.of_sets.values()
     view, balanced = View(learned, data.recorded, given.gaps), given.matrix(data) if asked.kind == "sharp" else None
-    stops = {name: stops_of(policy.tables, data.problem.prices, asked.target) for name, policy in walked.items()}
+    prices, cases = data.problem.prices, data.weight
+    stops = {name: stops_of(policy.tables, prices, asked.target, cases) for name, policy in walked.items()}
     alone = {
         name: constraints_on([mine], data, view, None if name in unsupported else balanced)
         for name, mine in stops.items()

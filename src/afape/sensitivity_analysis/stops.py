@@ -28,12 +28,13 @@ class Stops(NamedTuple):
         return self._replace(amount=self.amount + constant * self.flow)
 
 
-def stops_of(tables: Iterable[WalkTable], prices: Floats, target: str) -> Stops:
-    """States of a walk in which the policy stops; ``target`` says which cost counts."""
+def stops_of(tables: Iterable[WalkTable], prices: Floats, target: str, row_weight: Floats | None = None) -> Stops:
+    """States of a walk in which the policy stops; ``target`` says which cost counts, flows are multiplied by row weights."""
     found = []
     for table in tables:
         lines = np.flatnonzero(table.stop_flow > 0)
         acquired, flow = table.acquired[lines], table.stop_flow[lines]
+        flow = flow if row_weight is None else flow * row_weight[table.row[lines]]
         paid, wrong = (acquired * prices).sum(axis=1), table.cost[lines]
         cost = paid if target == "acquisition" else wrong if target == "misclassification" else paid + wrong
         found.append(Stops(table.row[lines], acquired, flow, flow * cost))

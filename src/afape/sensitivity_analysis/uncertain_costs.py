@@ -31,9 +31,13 @@ class Constraints:
     orders: RowOrders
     functions: csr_array | None = None  # (c, s) functions to balance, for sharp bounds
 
+    cases: Floats | None = None  # (n,) how many cases each row stands for
+
     def weights(self, view: View, row_weight: Floats | None) -> WeightSet:
         """Possible weights around those of this view; ``row_weight`` (n,) are those of a bootstrap replicate."""
         if self.functions is not None:
+            if self.cases is not None:
+                row_weight = self.cases if row_weight is None else self.cases * row_weight
             return SharpWeights.of(self.states, self.orders, self.functions, view, row_weight)
         nominal = view.weigh(self.states.table).weight
         return ValidWeights(nominal, self.orders.under(nominal))
@@ -52,7 +56,7 @@ def constraints_on(
     nominal = view.weigh(states.table).weight
     excess = [r.amount - r.at(nominal) * r.flow for r in (states.ratio(k) for k in range(len(policies)))]
     functions = balance_functions(states, sets, balanced, excess, data.unit)
-    return valid, Constraints(states, RowOrders.of(states.row, states.sets, ORDERED_STATES), functions)
+    return valid, Constraints(states, RowOrders.of(states.row, states.sets, ORDERED_STATES), functions, data.weight)
 
 
 @dataclass(frozen=True, eq=False)
@@ -135,9 +139,9 @@ class UncertainCosts:
                 break
         return lower, upper
 
-    def replicate(self, row_weight: Floats) -> Floats:
-        """Least and largest cost of every policy at every strength, with these row weights (n,): (policies, 2, strengths)."""
-        view = self._view(row_weight)
+    def replicate(self, drawn: Floats) -> Floats:
+        """Least and largest cost of every policy at every strength, with rows drawn so often, (n,): (policies, 2, strengths)."""
+        view, row_weight = self._view(drawn), self.data.drawn_weight(drawn) / self.data.row_weight
         return np.array([self.bounds(name, self.lambdas, view, row_weight) for name in self.stops])
 
     def _view(self, row_weight: Floats | None) -> View:

@@ -8,7 +8,7 @@ import numpy as np
 import pandas as pd
 from scipy.special import stdtr
 
-from .._arrays import Bools, Floats, Ints, every, in_own_units
+from .._arrays import Bools, Floats, Ints, every, in_own_units, mean_of
 from ..data.retrospective import Retrospective
 from ..propensity.weights import View
 
@@ -23,7 +23,8 @@ def balance_table(data: Retrospective, view: View, sets: Mapping[str, Bools]) ->
     .. math:: d = \frac1s \Big( \frac{\sum_i 1(R_i \ge S) w_i x_i}{\sum_i 1(R_i \ge S) w_i} - \bar x \Big), \qquad
        w_i = 1 / P(R \ge S \mid X_o)
 
-    Mean and standard deviation s are over all rows in which the set is supported. Before weighting, w = 1. Each class of the
+    Mean and standard deviation s are over all rows in which the set is supported. Before weighting, w = 1. Row weights multiply
+    w and count in the mean and in s. Each class of the
     label counts as a column. At most 10,000 rows, evenly spread, are used. ``sets`` are (G,) masks by name.
     """
     n = len(data)
@@ -42,23 +43,30 @@ def balance_table(data: Retrospective, view: View, sets: Mapping[str, Bools]) ->
         if np.isfinite(weight).all():
             each = np.zeros(len(rows))
             each[has] = weight
-            lines += zip([name] * len(names), names, *_differences(values[target], each[target]), strict=True)
+            found = _differences(values[target], each[target], data.row_weight[rows][target])
+            lines += zip([name] * len(names), names, *found, strict=True)
     table = pd.DataFrame(lines, columns=["set", "column", "before", "after", "std_error", "p_value"])
     order = np.argsort(-table["after"].abs().to_numpy(dtype=float), kind="stable")
     return table.iloc[order].reset_index(drop=True)
 
 
-def _differences(x: Floats, weight: Floats) -> tuple[Floats, Floats, Floats, Floats]:
+def _differences(x: Floats, weight: Floats, cases: Floats) -> tuple[Floats, Floats, Floats, Floats]:
     """Standardised differences before and after weighting, standard errors and p-values of the latter, by column.
 
     Rows that have the set are among all rows, so the variance is that of the paired difference of both means. Weights count as
     known. A learned propensity balances the columns that it depends on, so their p-values are too large.
     """
-    mean, spread = x.mean(axis=0), x.std(axis=0)
+    plain = bool((cases == cases[0]).all())
+    has = weight > 0
+    if plain:
+        mean, spread, near = x.mean(axis=0), x.std(axis=0), x[has].mean(axis=0)
+    else:
+        mean, near, weight = mean_of(x, cases), mean_of(x[has], cases[has]), weight * cases
+        spread = np.sqrt(mean_of((x - mean) ** 2, cases))
     spread = np.where(spread > 1e-12 * np.abs(mean), spread, np.inf)  # a constant column does not differ
-    has, whole = weight > 0, weight.sum()
-    before, after = (x[has].mean(axis=0) - mean) / spread, (weight @ x / whole - mean) / spread
-    terms = ((weight / whole - 1 / len(x))[:, None] * (x - mean)) ** 2
+    whole = weight.sum()
+    before, after = (near - mean) / spread, (weight @ x / whole - mean) / spread
+    terms = ((weight / whole - cases / cases.sum())[:, None] * (x - mean)) ** 2
     error = np.sqrt(terms.sum(axis=0)) / spread
     # Degrees of freedom: the effective number of terms; see Estimate.degrees_of_freedom.
     freedom = terms.sum(axis=0) ** 2 / np.maximum((terms**2).sum(axis=0), 1e-300)

@@ -98,11 +98,12 @@ def label_suspected(data: Retrospective, given: Conditioning, groups: Ints) -> b
     columns = given.matrix(data)[rows]
     classes = (data.labels[rows, None] == np.arange(1, len(data.classes))).astype(float)
     cluster = None if data.cluster is None else data.cluster[rows]
+    weight = None if data.weight is None else data.weight[rows]
     p_values = []
     for g in groups:
         has = data.recorded[rows, g]
         if min(int(has.sum()), int((~has).sum())) >= _LEAST_ROWS:
-            statistic, degrees = score_test(flexible_design(columns, has), has, classes, cluster)
+            statistic, degrees = score_test(flexible_design(columns, has), has, classes, cluster, weight)
             p_values.append(float(chdtrc(degrees, statistic)) if degrees else 1.0)
     return min(p_values, default=1.0) * len(p_values) < _SUSPECTED
 
@@ -156,11 +157,13 @@ def _test(data: Retrospective, implication: Implication) -> dict[str, object]:
     design = flexible_design(np.column_stack([np.zeros((len(data), 0)), *columns])[rows], recorded)
     added_names, added = _columns(data, implication.of)
     added = added[rows]
-    statistic, degrees = score_test(design, recorded, added, None if data.cluster is None else data.cluster[rows])
+    cluster = None if data.cluster is None else data.cluster[rows]
+    weight = None if data.weight is None else data.weight[rows]
+    statistic, degrees = score_test(design, recorded, added, cluster, weight)
     if degrees == 0:
         return {**line, "words": f"{implication.of} is determined by the given variables: not testable"}
     p_value = float(chdtrc(degrees, statistic))
-    place, odds_ratio = _odds_ratio(design, recorded, added)
+    place, odds_ratio = _odds_ratio(design, recorded, added, weight)
     words = _words(implication, added_names[place], odds_ratio, p_value, _binary(added[:, place]))
     found = {"statistic": statistic, "degrees": degrees, "odds_ratio": odds_ratio, "p_value": p_value, "words": words}
     return {**line, **found}
@@ -184,7 +187,7 @@ def _binary(column: Floats) -> bool:
     return len(np.unique(column)) <= 2
 
 
-def _odds_ratio(design: Floats, recorded: Bools, added: Floats) -> tuple[int, float]:
+def _odds_ratio(design: Floats, recorded: Bools, added: Floats, weight: Floats | None) -> tuple[int, float]:
     """Position and odds ratio of the added column with the largest effect; per standard deviation if not binary."""
     scaled = logistic_design(added)[:, 1:]
     for j in range(added.shape[1]):
@@ -192,7 +195,7 @@ def _odds_ratio(design: Floats, recorded: Bools, added: Floats) -> tuple[int, fl
             scaled[:, j] = added[:, j] == added[:, j].max()
     ratios = []
     for j in range(scaled.shape[1]):
-        fit = fit_logistic(np.column_stack([design, scaled[:, j]]), recorded, firth=True)
+        fit = fit_logistic(np.column_stack([design, scaled[:, j]]), recorded, weight, firth=True)
         error = np.sqrt(max(float(fit.inverse_information[-1, -1]), 0.0))
         ratios.append((abs(fit.coefficients[-1]) / error if error > 0 else 0.0, fit.coefficients[-1]))
     place = int(np.argmax([z for z, _ in ratios]))

@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from .._arrays import Bools, every, units_of
+from .._arrays import Bools, every, mean_of, units_of
 from ..data.retrospective import Retrospective
 from ..missingness.assumptions import Conditioning
 from ..propensity.unsupported import ColumnRange, SupportMap, Violation
@@ -199,7 +199,7 @@ class SupportSearch:
         for known in self._known_parts(adjust):
             found = find_violations(self.data, adjust[None], self._regions(given.gaps & ~known)).unsupported
             for violation in found.violations:
-                if violation.ranges and violation.rows.mean() > self.thresholds.share:
+                if violation.ranges and float(mean_of(violation.rows, self.data.weight)) > self.thresholds.share:
                     name, where = violation.name(self.data), violation.where(self.columns)
                     return f"{name} is never recorded in rows with {where}, so no recorded row represents them"
         return ""

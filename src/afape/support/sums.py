@@ -26,8 +26,8 @@ _HEAVIEST = 10
 class SetSums:
     """Figures about each distinct set that the policy wants or reaches: sums, counts, a smallest and a largest value.
 
-    The *amount* of a state is its weight times its reach. A set is wanted by the amount of the state before it, times
-    the probability of the decision. Arrays have shape (u,) where no other is given.
+    The *amount* of a state is its weight times its reach, times the weight of its row. A set is wanted
+    by the amount of the state before it, times the probability of the decision. Arrays have shape (u,) where no other is given.
     """
 
     sets: Bools  # (u, G)
@@ -138,6 +138,7 @@ def _sums_of_table(data: Retrospective, table: WalkTable, view: View, least: flo
     weighted, n = view.weigh(table), len(data)
     # A weight is infinite if the probability is 0; estimators then have no answer.
     weight = np.where(np.isfinite(weighted.weight), weighted.weight, 0.0)
+    weight *= data.row_weight[table.row[weighted.lines]]
     amount, stopping = np.zeros(len(table.row)), np.zeros(len(table.row))
     amount[weighted.lines] = weight * table.reach[weighted.lines]
     stopping[weighted.lines] = weight * table.stop_flow[weighted.lines]

@@ -167,7 +167,7 @@ def support_of(
     sums = sums_over_walk(data, tables, semi, limits.propensity)
     sets, of_sets = set_table(data, sums, semi.adjust)
     never = float(sets["wanted"][sets["rows_recorded"] == 0].sum())
-    unsupported = min(max(sums.lost / len(data), never), 1.0)
+    unsupported = min(max(sums.lost / float(data.row_weight.sum()), never), 1.0)
     views = view_table(data, sums, semi, complete, unsupported)
     unclear = undecided_table(data, findings.undecided, limits.healthy, columns)
     refused = (f"No estimate: {semi.refusal}.",) if semi.refusal else ()

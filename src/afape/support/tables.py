@@ -8,7 +8,7 @@ from itertools import combinations
 import numpy as np
 import pandas as pd
 
-from .._arrays import Bools, count_supersets
+from .._arrays import Bools, count_supersets, mean_of
 from ..data.problem import Problem
 from ..data.retrospective import Retrospective
 from ..propensity.unsupported import SupportMap, Violation
@@ -106,7 +106,8 @@ def view_table(
     """One line per view; ``complete`` is None if the probability of a complete row is not identified."""
     name = "hybrid" if semi.adjust.any() else "semi-offline"
     holds = unsupported == 0 and not semi.refusal
-    lines = [(name, holds, unsupported, int((sums.followed > 0).sum()), sums.followed.mean())]
+    followed = float(mean_of(sums.followed, data.weight))
+    lines = [(name, holds, unsupported, int((sums.followed > 0).sum()), followed)]
     if complete is not None:
         usable, share = data.complete, float(not data.complete.any())
         if complete.refusal:
@@ -114,8 +115,8 @@ def view_table(
         elif complete.unsupported:
             full = np.ones(data.problem.n_groups, dtype=bool)
             lacks = complete.unsupported.lacking(full)
-            usable, share = usable & ~lacks, float(lacks.mean())
-        lines.append(("missing-data", share == 0, share, int(usable.sum()), usable.mean()))
+            usable, share = usable & ~lacks, float(mean_of(lacks, data.weight))
+        lines.append(("missing-data", share == 0, share, int(usable.sum()), float(mean_of(usable, data.weight))))
     return pd.DataFrame(lines, columns=["view", "holds", "unsupported", "rows_usable", "trajectories_usable"])
 
 

@@ -108,8 +108,8 @@ def _shares(view: View, data: Retrospective, tables: Iterable[WalkTable]) -> tup
     total, wanted = np.zeros(len(violations) + 1), np.zeros(len(violations))
     for table in tables:
         weighted = view.weigh(table)
-        weight = np.zeros(len(table.row))
-        weight[weighted.lines] = weighted.weight
+        weight, cases = np.zeros(len(table.row)), data.row_weight[table.row[weighted.lines]]
+        weight[weighted.lines] = weighted.weight * cases
         roots = np.flatnonzero(view.lacks(table) & (table.depth == 0))
         met = view.unsupported.first_violation(table.row[roots], table.sets | view.adjust, table.set_index[roots])
         total += tally(met + 1, weight[roots], len(total))
@@ -124,4 +124,5 @@ def _shares(view: View, data: Retrospective, tables: Iterable[WalkTable]) -> tup
             before, after = (supersets_of(one, violation.required) for one in packed)
             if after.any():
                 wanted[v] += flow @ (after[index] & ~before[table.set_index[state]])
-    return total[1:] / len(data), wanted / len(data)
+    n_cases = data.row_weight.sum()
+    return total[1:] / n_cases, wanted / n_cases

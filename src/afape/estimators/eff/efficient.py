@@ -172,9 +172,9 @@ class Efficient:
         """The mixture of the candidates: splits, then DRL. It starts from the largest order."""
         booked = [*(one.booked(self.columns) for one in self._composed), self._doubly_booked]
         found = [(b.values, b.influence) for b in booked if b.influence is not None]
-        unit, drawn = self.evidence.data.unit, self.evidence.fitted.drawn
+        data, drawn = self.evidence.data, self.evidence.fitted.drawn
         errors = [*(self._mean_errors(split) for split in self.splits), self._doubly_booked.errors]
-        return Mixed(found, errors, self._kinds, max(len(self.splits) - 1, 0), unit, drawn)
+        return Mixed(found, errors, self._kinds, max(len(self.splits) - 1, 0), data.unit, drawn, data.weight)
 
     @property
     def _kinds(self) -> list[Alike]:

@@ -96,6 +96,8 @@ class Mixed:
         Cluster of each row, or the row itself, numbered by content.
     drawn : ndarray of shape (n,), optional
         How often each row was drawn in a bootstrap replicate.
+    cases : ndarray of shape (n,), optional
+        How many cases each row stands for.
     """
 
     candidates: list[tuple[Floats, Floats]]
@@ -104,6 +106,7 @@ class Mixed:
     start: int
     unit: Ints
     drawn: Floats | None
+    cases: Floats | None = None
 
     @cached_property
     def mixtures(self) -> list[Mixture]:
@@ -124,6 +127,7 @@ class Mixed:
     def _used(self) -> Floats:
         """Weight of each row in the means, (n,): 0 for rows that are not used."""
         used = np.any([influence.any(axis=1) for _, influence in self.candidates], axis=0)
+        used = used if self.cases is None else used * self.cases
         return np.asarray(used if self.drawn is None else used * self.drawn, dtype=float)
 
     @cached_property
@@ -153,6 +157,9 @@ class Mixed:
     def influence(self) -> Floats:
         """Influence values of the mixture, (n, P), with mean 0; each row uses the shares chosen without its fold."""
         rows, used = self._linear[1] + self._learned, self._used > 0
+        if self.cases is not None:
+            cases = used * self.cases
+            return np.asarray(rows - cases[:, None] * (rows.sum(axis=0) / max(float(cases.sum()), 1e-300)))
         return np.asarray(rows - used[:, None] * (rows.sum(axis=0) / max(int(used.sum()), 1)))
 
     @property
