@@ -14,6 +14,7 @@ from afape.commands.screen import Screen
 from studies.coverage import bootstrap_study, coverage_study, mnar_study
 from studies.efficiency import SIZES, efficiency_study
 from studies.intervals import intervals_study
+from studies.labels import labels_study
 from studies.nuisances import correction_study, values_study
 from studies.outcomes import outcomes_study
 from studies.robustness import robustness_study
@@ -39,6 +40,7 @@ _STUDIES = (
     _Study("mnar", "Compare weights by the graph with weights as if MAR, on MNAR data.", mnar_study, draws=1000),
     _Study("bootstrap", "Compare the refitting bootstrap with the frozen bootstrap.", bootstrap_study),
     _Study("robustness", "Make propensity or action values wrong.", robustness_study, draws=100, rows=10_000),
+    _Study("labels", "Weigh missing labels, or leave out the rows without a label.", labels_study),
     _Study("correction", "Account for a learned propensity in standard errors, or not.", correction_study, draws=300),
     _Study("values", "Compare regressors for action values, with and without the label.", values_study, draws=100),
     _Study("intervals", "Compare intervals of weighted means on few and heavy rows.", intervals_study, draws=1000),

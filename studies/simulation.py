@@ -79,6 +79,8 @@ class Setting:
         Replaces the assumption of the problem.
     options : mapping
         Further arguments of `compare`.
+    drop_unlabelled : bool
+        True to leave out rows without a label.
     """
 
     name: str
@@ -86,6 +88,7 @@ class Setting:
     known: bool = False
     missingness: MAR | None = None
     options: Mapping[str, Any] = field(default_factory=dict)
+    drop_unlabelled: bool = False
 
 
 @dataclass(frozen=True, eq=False)
@@ -134,7 +137,7 @@ def records_of(
                 "ignore", AfapeWarning
             )  # the study measures how clipped or large weights affect errors
             comparison = compare(
-                data,
+                data.with_labels() if setting.drop_unlabelled else data,
                 population.policies,
                 population.classifier,
                 missingness=setting.missingness or problem.missingness,

@@ -17,6 +17,9 @@ from ._arrays import Floats, Ints
 __all__ = ["NotFittedError", "fit_alone", "fit_weighted", "one_thread", "repeated_rows", "takes_weights"]
 
 
+_MOST_COPIES = 8.0  # copies of a row of weight 1, for models that take no weights
+
+
 def takes_weights(model: Any) -> bool:
     """Return True if ``fit`` of the model, or of the last step of a pipeline, has ``sample_weight``."""
     last = model.steps[-1][1] if isinstance(model, Pipeline) else model
@@ -36,10 +39,14 @@ def fit_weighted(estimator: Any, X: Floats, y: Any, weight: Floats | None) -> An
 
 
 def repeated_rows(weight: Floats) -> Ints:
-    """Row numbers, repeated as often as the weights say. Weights that are no whole numbers are rounded up or down in turn."""
-    whole = np.array_equal(weight, np.round(weight))
-    ends = np.floor(np.cumsum(weight) + 0.5)
-    count = weight if whole else np.diff(ends, prepend=0.0)
+    """Row numbers, repeated as often as the weights say.
+
+    Weights that are no whole numbers are multiplied, so that few rows of small weight are lost, and rounded up or down in turn.
+    """
+    count = weight
+    if not np.array_equal(weight, np.round(weight)):
+        factor = np.clip(1 / weight[weight > 0].min(), 1.0, _MOST_COPIES)
+        count = np.diff(np.floor(np.cumsum(factor * weight) + 0.5), prepend=0.0)
     return np.repeat(np.arange(len(weight)), count.astype(int))
 
 

@@ -5,12 +5,12 @@ from __future__ import annotations
 from typing import Any
 
 from ._arguments import check_confidence
-from .agents.policy import Policy, bind_to_records
+from .agents.policy import Policy
 from .data.retrospective import Retrospective
 from .missingness.assumptions import MAR, MCAR, MNAR
 from .run.fit import bind_propensities, views_of
 from .run.options import Options
-from .run.plan import Silent, make_plan
+from .run.plan import Silent, make_plan, on_records
 from .run.walk import walk_policies
 from .support.implications import MissingnessCheck, check_implications, implications
 from .support.suggestion import suggestion_from
@@ -74,7 +74,7 @@ def check_support(
         walk=walk,
     )
     plan = make_plan(data, Silent(), missingness, options)
-    (walked,) = walk_policies(plan, {"policy": bind_to_records(policy, data)}).values()
+    (walked,) = walk_policies(plan, {"policy": on_records(policy, plan.data)}).values()
     views = views_of(plan, bind_propensities(plan, [walked]), walked)
     support = support_of(plan.data, walked.tables, views.search, views.semi, views.complete, views.findings)
     for text in support.warnings:
@@ -109,7 +109,7 @@ def check_missingness(data: Retrospective, missingness: MCAR | MAR | MNAR, *, le
         it: they say nothing about values that were not recorded.
     """
     level = check_confidence(level, "level")
-    make_plan(data, Silent(), missingness, Options())  # raises an error if the arguments do not fit
+    data = make_plan(data, Silent(), missingness, Options()).data  # raises an error if the arguments do not fit
     table = check_implications(data, implications(missingness.graph_on(data)))
     change = suggestion_from(missingness, data, table[table["p_adjusted"] < level])
     return MissingnessCheck(repr(missingness), table, level, change)

@@ -8,14 +8,14 @@ from typing import Any
 
 from ._arguments import check_mapping
 from ._progress import Progress, check_progress
-from .agents.policy import Policy, bind_to_records, training_rows_in
+from .agents.policy import Policy, training_rows_in
 from .classifiers import Classifier
 from .data.retrospective import Retrospective
 from .missingness.assumptions import MAR, MCAR, MNAR
 from .results.comparison import Comparison
 from .results.evaluation import Evaluation
 from .run.options import Options, with_options
-from .run.plan import check_sendable, make_plan
+from .run.plan import check_sendable, make_plan, on_records
 from .run.run import run
 from .warnings import AfapeWarning, SeenRowsWarning, warn
 
@@ -79,9 +79,9 @@ def judge(
     """
     check_progress(progress)
     plan = make_plan(data, classifier, missingness, Options.of(function, options))
-    bound = {name: bind_to_records(policy, data, argument) for name, (argument, policy) in policies.items()}
+    bound = {name: on_records(policy, plan.data, argument) for name, (argument, policy) in policies.items()}
     for name, policy in bound.items():
-        if count := training_rows_in(policy, plan.data):
+        if count := training_rows_in(policy, plan.data.original or plan.data):
             warn(
                 f"The policy {name!r} was trained on {count} of the {len(plan.data)} rows that it is evaluated on, so its cost "
                 "will look too low. Hold out rows: train, test = data.split([0.5, 0.5]).",

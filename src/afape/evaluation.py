@@ -144,6 +144,10 @@ def true_averages(
             f"'data' must be complete, but {int((~data.complete).sum())} of {len(data)} rows have gaps, most of them in "
             f"{data.problem.group_names[g]!r} ({int(gaps[g])} rows). With gaps, use afape.evaluate."
         )
+    if not data.labelled.all():
+        raise ValueError(
+            f"'data' must have all labels, but {int((~data.labelled).sum())} of {len(data)} rows have none. Use afape.evaluate."
+        )
     check_seed(random_state)
     check_jobs(n_jobs)
     for policy in policies:

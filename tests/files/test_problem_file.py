@@ -108,7 +108,7 @@ BAD = [
     ("negative cost", "= 500", "= -5", "must be 0 or more, but is -5", 3),
     ("cost as text", "= 500", '= "much"', "must be a number, or a table", 3),
     ("flag", "given", "drop_gaps = 1\ngiven", "'drop_gaps' must be true or false", 18),
-    ("label missing", 'missing_labels = "drop"', 'missing_labels = "skip"', 'must be "raise" or "drop"', 6),
+    ("label missing", 'missing_labels = "drop"', 'missing_labels = "skip"', 'must be "raise", "drop" or "weigh"', 6),
     ("no toml", 'cluster = "patient"', 'cluster = "patient', "this is not TOML", 4),
 ]
 
@@ -468,3 +468,13 @@ assumption = "MCAR"
         afape.read_problem(path).records(table)
     drafted = draft_problem(table, "y", "records.csv")
     assert '# weight = "sampling_weight"' in drafted
+
+
+def test_labels_with_gaps(tmp_path):
+    table = pd.DataFrame({"age": [50.0, 60.0, 70.0, 80.0], "y": ["no", "yes", None, "no"]})
+    text = draft_problem(table, "y", "records.csv")
+    assert 'missing_labels = "weigh"  # EDIT: 1 rows have no label' in text
+    (tmp_path / "problem.toml").write_text(text)
+    data = afape.read_problem(tmp_path / "problem.toml").records(table)
+    assert data.labels.tolist() == [0, 1, -1, 0]
+    assert data.labelled.tolist() == [True, True, False, True]

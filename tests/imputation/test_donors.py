@@ -7,7 +7,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 
 import afape
 from afape.estimators.eff.completion import Completer, KnownGroups, counts_of_draws
-from afape.imputation.donors import Donors
+from afape.imputation.donors import DonorPool, Donors, DonorTree
 
 PROBLEM = afape.Problem({"x": ["x"], "g": ["a", "b"], "h": ["h"]}, {"g": 1.0, "h": 1.0}, "y", 1.0)
 
@@ -115,3 +115,20 @@ def test_draws_go_to_large_weights():
     assert abs(n_sets @ count / n_sets.sum() - 6) < 0.2
     assert_array_equal(counts_of_draws(np.ones(4), np.ones(4, dtype=int), 6), 6)
     assert (counts_of_draws(np.array([1.0, np.inf]), np.ones(2, dtype=int), 6) > 0).all()
+
+
+def test_donors_are_drawn_in_proportion_to_their_weights():
+    """Rows with b = 1 stand for three cases each, so that three quarters of the draws are 1."""
+    frame = pd.DataFrame(
+        {"a": 0.0, "b": np.tile([0.0, 1.0], 200), "y": np.repeat([0, 1], 200), "w": np.tile([1, 3], 200)}
+    )
+    problem = afape.Problem({"a": ["a"], "b": ["b"]}, {"b": 1.0}, "y", 1.0)
+    shares = {}
+    for weight in (None, "w"):
+        data = afape.Retrospective(frame, problem, weight=weight)
+        rng = np.random.default_rng(0)
+        pool = DonorPool.of(data, np.arange(400), rng)
+        tree = DonorTree(pool, np.array([True, False]), rng, 20)
+        drawn, _ = tree.complete(np.zeros((20_000, 2)), np.zeros(20_000, dtype=np.intp), rng.random(20_000))
+        shares[weight] = drawn[:, 1].mean()
+    assert_allclose([shares[None], shares["w"]], [0.5, 0.75], atol=0.01)

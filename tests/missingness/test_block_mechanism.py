@@ -8,6 +8,7 @@ import pytest
 from scipy.special import expit
 
 import afape
+from afape.missingness import BlockMechanism, GraphMechanism, IndependentMechanism, LogisticMechanism
 
 GROUPS = ("a", "b", "c", "d")
 
@@ -80,3 +81,28 @@ def test_unknown_groups_and_hidden_columns_are_refused(data):
         afape.missingness.BlockMechanism({"p": ["z"]}).hide(data)
     with pytest.raises(ValueError, match="never hidden"):
         afape.missingness.BlockMechanism({"p": ["b", "c"]}, {}, {"p": {"c": 1.0}}).hide(data)
+
+
+def test_mechanisms_hide_labels():
+    """Shares of rows and known probabilities agree, for the label alone and together with groups."""
+    rng = np.random.default_rng(0)
+    frame = pd.DataFrame(rng.normal(size=(20_000, 3)), columns=["a", "b", "c"]).assign(y=rng.integers(0, 2, 20_000))
+    problem = afape.Problem({g: [g] for g in "abc"}, {"b": 1.0, "c": 1.0}, "y", 5.0)
+    data = afape.Retrospective(frame, problem)
+    mechanisms = (
+        LogisticMechanism({"b": 0.5, "y": 0.3}, {"y": {"a": 1.0}}),
+        IndependentMechanism({"c": 0.6, "y": 0.7}),
+        BlockMechanism({"panel": ["b", "y"]}, {"panel": 0.2}, {"panel": {"a": 0.5}}),
+        GraphMechanism("a -> R_b; R_b -> R_y; b -> R_y", {"b": 0.5, "y": 0.2}, {"y": {"R_b": 0.8, "b": 0.5}}),
+    )
+    for mechanism in mechanisms:
+        hidden = mechanism.hide(data, random_state=1)
+        assert 0.1 < 1 - hidden.labelled.mean() < 0.6
+        assert (hidden.labels[hidden.labelled] == data.labels[hidden.labelled]).all()
+        required = np.tile([False, True, False, True], (len(data), 1))
+        p = mechanism.propensity(data).function(data.values, required)
+        has = hidden.recorded[:, 1] & hidden.labelled
+        assert abs((has - p).mean()) < 4 * has.std() / np.sqrt(len(data))
+        assert abs(np.corrcoef(has, p)[0, 1]) > 0.05 or np.ptp(p) == 0
+    with pytest.raises(ValueError, match="rows by groups, or with one more column for the label"):
+        data.hide(np.ones((len(data), 2), dtype=bool))

@@ -77,3 +77,19 @@ def test_blocking_bias_in_training_is_visible_from_records():
     assert estimates["weighted"].value == pytest.approx(2.0, abs=0.01)
     difference = found.differences("ipw-semi").set_index(["policy", "minus"]).loc[("blocked", "all actions")]
     assert difference["lower"] > 0
+
+
+def test_labelled_rows_represent_all_rows():
+    """The label is recorded more often where a is high; a mean of a over weighted rows is that of all rows."""
+    rng = np.random.default_rng(0)
+    a, b = rng.normal(size=(2, 4000))
+    y = np.where(rng.random(4000) < 1 / (1 + np.exp(-a)), (a + b > 0).astype(float), np.nan)
+    problem = afape.Problem({"a": ["a"], "b": ["b"]}, {"b": 1.0}, "y", 5.0)
+    table = pd.DataFrame({"a": a, "b": b, "y": y})
+    data = afape.Retrospective(table, problem, missing_labels="weigh")
+    found = afape.optimisation.labelled_rows(data, afape.MAR(given=["a"]))
+    assert len(found) == np.isfinite(y).sum()
+    assert abs(data.with_labels().values[:, 0].mean()) > 0.3
+    assert abs(np.average(found.values[:, 0], weights=found.weight)) < 0.06
+    whole = afape.Retrospective(table.dropna(), problem)
+    assert afape.optimisation.labelled_rows(whole, afape.MCAR()) is whole

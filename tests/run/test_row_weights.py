@@ -71,9 +71,11 @@ def test_whole_number_weights_are_repeated_rows(options):
     )
 
 
-def test_weights_of_a_learned_graph_are_repeated_rows():
+@pytest.mark.parametrize("graph", ["a -> R_b; b -> R_c", "c -> R_b; R_b -> R_c"])
+def test_weights_of_a_learned_graph_are_repeated_rows(graph):
+    """In the second graph, rows of a fit are weighted by other factors."""
     table = weighted(600)
-    graph = afape.MNAR(graph="a -> R_b; b -> R_c")
+    graph = afape.MNAR(graph=graph)
     found = []
     for data in (small_records.records(table, weight="w"), small_records.records(repeated(table), cluster="row")):
         result = afape.evaluate(
@@ -213,7 +215,7 @@ def test_a_case_control_sample_represents_the_population(population):
     )["ipw-semi"]["total"]
     assert_allclose(free.value, estimate.value, rtol=1e-12)
     assert estimate.std_error < 0.97 * free.std_error
-    assert "Rows have weights" in " ".join(found.notes)
+    assert "Rows have weights" in " ".join(found.assumption)
 
 
 @pytest.mark.slow
@@ -266,7 +268,9 @@ def test_other_bad_weights_are_refused():
         small_records.records(table, weight="v")
     with pytest.raises(ValueError, match="'weight' must name a column of numbers, but 'w' holds 'x'"):
         small_records.records(table.assign(w="x"), weight="w")
-    with pytest.raises(ValueError, match=r"'weights' must be one number per row, shape \(50,\), but has shape \(3,\)"):
+    with pytest.raises(
+        ValueError, match=r"'weights' must be one number per row, shape \(50,\), but the shape is \(3,\)"
+    ):
         small_records.records(table).with_weights([1, 2, 3])
     data = afape.Retrospective(case_control(0, 20), PROBLEM)
     for shares, words in (

@@ -131,7 +131,9 @@ class InducedValues:
     ) -> None:
         self.data, self.table, self.lost = data, table, lost
         self.fold, self.row_weight, self.max_lines = lessons.fold, lessons.drawn, lessons.max_lines
-        self.regressor, self.augment_label = lessons.learned.regressor, lessons.learned.augment_label
+        self.regressor, augment = lessons.learned.regressor, lessons.learned.augment_label
+        # If the label is a group, no other model uses it, and stops happen only where it is known.
+        self.augment_label, self.known_stops = augment and data.original is None, augment or data.original is not None
         if data.weight is not None:
             self.regressor = self.regressor.of_cases
             self.row_weight = data.weight if self.row_weight is None else self.row_weight * data.weight
@@ -182,7 +184,7 @@ class InducedValues:
 
         Shape (m, len(take)). States in which the policy never stops have 0; so have rows that are not averaged over.
         """
-        if self.augment_label:
+        if self.known_stops:
             return None
         rows = self.table.row[states]
         out = np.zeros((len(states), len(take)))
@@ -199,7 +201,7 @@ class InducedValues:
             edges = edges[~self.lost[edges]]
         states = np.flatnonzero(self.averaged[table.row] & (table.stop > 0))
         asked = [(self._edge_models, table.edge_state[edges], table.edge_group[edges])]
-        if not self.augment_label:
+        if not self.known_stops:
             asked.append((self._stop_models, states, None))  # type: ignore[arg-type]
         for models, at, group in asked:
             actions = self._actions(group, len(at))
@@ -234,7 +236,7 @@ class InducedValues:
         table = self.table
         allowed = self.train & (self.fold != k) if self.n_folds > 1 else self.train
         learnable = allowed[table.row] & (table.depth == depth)
-        if not self.augment_label:
+        if not self.known_stops:
             lines = self._thin(np.flatnonzero(learnable & (table.predicted >= 0)))
             target = self._stacked([c.stops(table, lines) for c in self.targets])
             self._stop_lines[k, depth] = lines
@@ -318,9 +320,11 @@ class InducedValues:
 
     def _stop_guess(self, k: Ints, states: Ints, take: Ints) -> Floats:
         """Return the targets ``take`` of stopping in any state, (m, len(take)); a fixed guess if no row was classified."""
-        if self.augment_label:
+        if self.known_stops:
             out = self._stacked([c.stops(self.table, states) for c in self.targets])[:, take]
             unknown = self.table.predicted[states] < 0
+            if self.data.original is not None:
+                unknown |= self.table.stop[states] == 0
         else:
             out = np.zeros((len(states), len(take)))
             used, columns = self.stop_columns(take)
@@ -338,6 +342,8 @@ class InducedValues:
 
         It is used if no row was classified: right with probability one half, the other half spread over the wrong labels.
         """
+        if self.data.original is not None:
+            return np.full((len(states), self.data.costs.size), 1 / self.data.costs.size)
         n_classes = len(self.data.classes)
         same = np.eye(n_classes)
         share = (same + (1 - same) / max(n_classes - 1, 1)) / 2

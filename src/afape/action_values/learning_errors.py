@@ -61,7 +61,7 @@ def learning_errors(values: InducedValues, slopes: ValueSlopes, take: Ints) -> F
         own = _FoldErrors(values, k, take, slopes.edges * mine[table.edge_state], stops, out, *places)
         for depth in range(table.n_depths):
             own.pass_edges(depth)
-            if not values.augment_label:
+            if not values.known_stops:
                 own.pass_stops(depth)
     weight = values.train * (1.0 if values.row_weight is None else values.row_weight)
     return np.asarray(out - np.outer(weight / weight.sum(), out.sum(axis=0)))

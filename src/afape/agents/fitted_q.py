@@ -105,7 +105,7 @@ class FittedQ(KnowsRows):
         expected = []
         for _ in range(self.n_iterations or int(self.acquirable_.sum())):
             self._iterate(records, row, acquired)
-            cases = None if data.weight is None else data.weight[starts]
+            cases = None if records.data.weight is None else records.data.weight[starts]
             expected.append(float(mean_of(self._least(records, starts, free), cases)))
         lines = list(enumerate(expected, start=1))
         self.learning_curve_ = pd.DataFrame(lines, columns=["iteration", "expected_cost"])

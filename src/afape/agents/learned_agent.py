@@ -86,12 +86,13 @@ class LearnedAgent(KnowsRows, BaseEstimator, ABC):  # type: ignore[misc]
         Parameters
         ----------
         data : Retrospective
-            Records; gaps are allowed.
+            Records; gaps are allowed. Rows without a label are left out.
         classifier
             Predicts the label when the agent stops: any object with ``predict(values, acquired)``.
         """
         self._check_arguments()
         _check_training(data, classifier)
+        data = data.with_labels()
         self.layout_ = Layout.of(data)
         self._learn(data, classifier)
         self.rows_ = TrainingRows.of(data)

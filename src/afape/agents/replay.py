@@ -58,7 +58,12 @@ class Records:
     @staticmethod
     def of(data: Retrospective, classifier: Classifier | None, weights: SetWeights | None) -> Records:
         """Check the arguments, and find where episodes start and which groups they can acquire."""
-        check_records(data)
+        if not check_records(data).labelled.all():
+            if weights is not None:
+                raise ValueError(
+                    "'weights' are functions of the rows, so 'data' must have all labels: use data.with_labels()."
+                )
+            data = data.with_labels()
         if weights is not None and (isinstance(weights, type) or not callable(weights)):
             raise TypeError(
                 f"'weights' must be a function of rows and sets, but is {type(weights).__name__}. Use "

@@ -97,7 +97,7 @@ def check_not_training(model: Any, argument: str) -> None:
 
 
 def _check_known_classes(name: str, known: NDArray[Any], data: Retrospective) -> None:
-    present = np.unique(data.labels)
+    present = np.unique(data.labels[data.labelled])
     by_label = [k for k in present if data.classes[k] not in known.tolist()]
     by_code = [k for k in present if int(k) not in known.tolist()]
     unseen = min(by_label, by_code, key=len)

@@ -21,7 +21,6 @@ from .training_rows import TrainingRows
 
 __all__ = ["ImputedClassifier", "column_means"]
 
-_MOST_COPIES = 8.0  # copies of a row of weight 1, for models that take no weights
 _FEWEST = 4  # rows of the rarest class with which probabilities are calibrated by default
 
 
@@ -78,8 +77,9 @@ class ImputedClassifier(BaseEstimator):  # type: ignore[misc]
         self.impute = impute
 
     def fit(self, data: Retrospective) -> ImputedClassifier:
-        """Train on these records."""
+        """Train on the rows of these records that have a label."""
         self._check(data)
+        data = data.with_labels()
         self.means_ = column_means(data)
         self.column_group_, self.columns_ = data.column_group, data.columns
         self.groups_, self.costs_ = dict(data.problem.groups), data.costs
@@ -154,7 +154,7 @@ class ImputedClassifier(BaseEstimator):  # type: ignore[misc]
             calibrate = self.decide_ == "cost" and n_folds >= _FEWEST
         row = np.tile(np.arange(len(y) // n_copies), n_copies)  # all copies of a case go into one fold
         if weight is not None and (not takes_weights(model) or isinstance(model, Pipeline)):
-            repeated = repeated_rows(weight * _copies(weight))
+            repeated = repeated_rows(weight)
             X, y, row, weight = X[repeated], y[repeated], row[repeated], None
         if calibrate:
             if n_folds < 2:
@@ -212,13 +212,6 @@ class ImputedClassifier(BaseEstimator):  # type: ignore[misc]
 
     def _filled(self, values: Floats) -> Floats:
         return np.where(np.isnan(values), self.means_, values) if self.impute else values
-
-
-def _copies(weight: Floats) -> float:
-    """Factor by which weights grow before rows are repeated, so that few rows with small weights are lost; at most 8."""
-    if np.array_equal(weight, np.round(weight)):
-        return 1.0
-    return float(np.clip(1 / weight.min(), 1.0, _MOST_COPIES))
 
 
 def _costs_differ(costs: Floats) -> bool:

@@ -114,7 +114,7 @@ def train_classifier(
     >>> list(found.costs["classifier"])
     ['forest', 'logistic', 'boosting', 'always 1']
     """
-    check_records(data)
+    data = check_records(data).with_labels()
     check_seed(random_state, most=LARGEST_SEED)
     names = [kinds] if isinstance(kinds, str) else check_list("kinds", kinds, f"kinds out of {list(KINDS)}")
     for name in names:

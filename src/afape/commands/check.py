@@ -54,6 +54,7 @@ def check(
             "command": "check",
             "holds": holds,
             "rows": len(records),
+            "labels_missing": int((~records.labelled).sum()),
             "weighted": records.weight is not None,
             "recorded": dict(zip(records.problem.group_names, records.recorded_share.tolist(), strict=True)),
             "missingness": tested.to_dict(),
@@ -114,5 +115,9 @@ def _groups(data: Retrospective) -> Any:
     for g, (name, columns) in enumerate(data.problem.groups.items()):
         price = "free" if data.problem.free[g] else f"{data.problem.prices[g]:g}"
         table.add_row(escape(name), str(len(columns)), price, f"{100 * shares[g]:.1f} %")
+    if not data.labelled.all():
+        table.add_row(
+            escape(str(data.problem.label)), "label", "", f"{100 * float(mean_of(data.labelled, data.weight)):.1f} %"
+        )
     table.add_row("all groups", "", "", f"{100 * float(mean_of(data.complete, data.weight)):.1f} %", style="dim")
     return table

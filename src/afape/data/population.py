@@ -46,6 +46,11 @@ def population_weights(data: Retrospective, shares: Mapping[Any, float]) -> Retr
     array([18.,  1.,  1.])
     """
     check_records(data)
+    if not data.labelled.all():
+        raise ValueError(
+            f"'data' must have all labels, but {int((~data.labelled).sum())} of {len(data)} rows have none. Give weights of your "
+            "own: data.with_weights(...)."
+        )
     known = label_shares(shares, data.classes.tolist(), data.problem.label)
     lacking = np.setdiff1d(np.arange(len(known)), data.labels)
     if len(lacking):

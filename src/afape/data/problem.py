@@ -79,6 +79,7 @@ class Problem:
     cost_labels: tuple[Any, ...] | None = field(init=False, repr=False)  # labels of the cost matrix, if it has labels
     prices: Floats = field(init=False, repr=False)
     free: Bools = field(init=False, repr=False)
+    costly: Bools = field(init=False, repr=False)
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "groups", _checked_groups(self.groups))
@@ -93,6 +94,7 @@ class Problem:
         prices = np.array([self.costs.get(name, 0.0) for name in self.groups], dtype=float)
         object.__setattr__(self, "prices", prices)
         object.__setattr__(self, "free", np.asarray(prices == 0.0))
+        object.__setattr__(self, "costly", ~self.free)
         for array in (self.prices, self.free, self.misclassification_cost):
             array.setflags(write=False)  # type: ignore[union-attr]
         for argument in ("categories", "blank_means"):

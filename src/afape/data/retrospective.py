@@ -14,7 +14,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from .._arguments import as_float, check_choice, check_list, check_seed, in_order_of_rows, is_number, shown
+from .._arguments import as_float, check_choice, check_list, check_seed, is_number, shown
 from .._arrays import Bools, Floats, Ints, every, mean_of, units_of
 from ..warnings import CodeValuesWarning, PartialGroupWarning, warn
 from .codes import missing_codes
@@ -23,7 +23,7 @@ from .problem import Problem, check_column, column_name
 from .row_order import row_order
 from .row_weights import checked_weights, in_units_of_rows, sharing_weights
 
-__all__ = ["Retrospective", "check_records"]
+__all__ = ["Retrospective", "check_records", "drawn_weight"]
 
 _LISTED = 5  # columns in a warning
 
@@ -40,8 +40,10 @@ class Retrospective:
     cluster : str, optional
         Column that identifies rows that belong together, such as rows of one patient. Standard errors, folds and splits
         keep them together.
-    missing_labels : {"raise", "drop"}
-        What to do with rows without a label.
+    missing_labels : {"raise", "drop", "weigh"}
+        What to do with rows without a label. "drop" leaves them out, which is right only if labels are missing completely at
+        random. "weigh" treats the label as one more thing that is recorded or not: the assumption about missing values then
+        covers it too.
     weight : str, optional
         Column with the number of cases of the population that a row stands for, such as the sampling weights of a survey.
         Everything that is estimated or learned then refers to this population. The scale of the weights has no effect. Rows
@@ -54,7 +56,9 @@ class Retrospective:
     recorded : ndarray of bool, shape (n, G)
         True if the group is recorded: all its columns are present.
     labels : ndarray of int, shape (n,)
-        Codes into ``classes``.
+        Codes into ``classes``; -1 in rows without a label.
+    labelled : ndarray of bool, shape (n,)
+        True for rows with a label.
     classes : ndarray
         Labels as the user wrote them, in the order of their codes.
     costs : ndarray of shape (K, K)
@@ -101,6 +105,8 @@ class Retrospective:
     partial: dict[str, int]
     source: str
     positions: Ints
+    original: Retrospective | None = None  # the records, if these have the label as a group
+    weighs_labels: bool = False  # True if labels may be missing, although perhaps none is
 
     def __init__(
         self,
@@ -113,7 +119,7 @@ class Retrospective:
     ) -> None:
         cluster = None if cluster is None else check_column("cluster", cluster)
         weight = None if weight is None else check_column("weight", weight)
-        check_choice("missing_labels", missing_labels, ("raise", "drop"))
+        check_choice("missing_labels", missing_labels, ("raise", "drop", "weigh"))
         table = _as_table(frame, problem, {"cluster": cluster, "weight": weight})
         positions = np.arange(len(table), dtype=np.intp)
         weights = None if weight is None else _column_of_weights(table[weight])
@@ -124,11 +130,13 @@ class Retrospective:
             if missing_labels == "raise":
                 raise ValueError(
                     f"The label column {problem.label!r} is blank in {int((~labelled).sum())} of {len(table)} rows. "
-                    "A cost needs a true label: fill in the labels, or drop these rows with missing_labels='drop'."
+                    "A cost needs a true label. missing_labels='weigh' treats the label as one more thing that may be recorded; "
+                    "missing_labels='drop' leaves these rows out, which assumes that labels are missing completely at random."
                 )
-            table = table.filter(labelled.tolist())
-            labels, positions = labels[labelled], positions[labelled]
-        _check_classes(labels, classes, problem)
+            if missing_labels == "drop":
+                table = table.filter(labelled.tolist())
+                labels, positions = labels[labelled], positions[labelled]
+        _check_classes(labels[labels >= 0], classes, problem)
         self.problem, self.labels, self.classes = problem, labels, classes
         self.costs = problem.cost_matrix(len(classes), classes.tolist())
         self._encode_features(table)
@@ -136,7 +144,7 @@ class Retrospective:
         self.cluster = None if cluster is None else _cluster_codes(table[cluster])
         self.weight = None if weights is None else in_units_of_rows(weights[positions])
         self.label_shares = None
-        self.source, self.positions = uuid.uuid4().hex, positions
+        self.source, self.positions, self.weighs_labels = uuid.uuid4().hex, positions, missing_labels == "weigh"
         self._freeze()
 
     def _encode_features(self, table: nw.DataFrame[Any]) -> None:
@@ -189,10 +197,12 @@ class Retrospective:
 
     def __repr__(self) -> str:
         share = ", ".join(
-            f"{name} {100 * r:.0f} %"
-            for name, r in zip(self.problem.group_names, self.recorded.mean(axis=0), strict=True)
+            f"{name} {100 * r:.0f} %" for name, r in zip(self.problem.group_names, self.recorded_share, strict=True)
         )
-        return f"Retrospective({len(self)} rows, {len(self.classes)} classes; recorded: {share})"
+        if not self.labelled.all():
+            share += f", {self.problem.label} {100 * float(mean_of(self.labelled, self.weight)):.0f} %"
+        weighted = "" if self.weight is None else " with weights"
+        return f"Retrospective({len(self)} rows{weighted}, {len(self.classes)} classes; recorded: {share})"
 
     @property
     def complete(self) -> Bools:
@@ -255,26 +265,37 @@ class Retrospective:
         new.cluster = None if self.cluster is None else self.cluster[rows]
         new.weight = None if self.weight is None or not len(new) else in_units_of_rows(self.weight[rows])
         new.label_shares = None  # these rows may represent another population
+        new.original = None if self.original is None else self.original.take(rows)
         new._freeze()
         return new
+
+    @property
+    def labelled(self) -> Bools:
+        """True for rows with a label, shape (n,)."""
+        return np.asarray(self.labels >= 0) if self.original is None else self.original.labelled
+
+    @property
+    def true_labels(self) -> Ints:
+        """Label codes, (n,), also if the label is a group; -1 in rows without a label."""
+        return self.labels if self.original is None else self.original.labels
 
     @property
     def row_weight(self) -> Floats:
         """Weight of each row, (n,); 1 without weights."""
         return np.ones(len(self)) if self.weight is None else self.weight
 
-    def drawn_weight(self, drawn: Floats) -> Floats:
-        """Weight of each row in a bootstrap replicate, (n,), that drew the rows so often.
-
-        If the shares of labels are known, they are the same in every replicate.
-        """
-        weight = drawn * self.row_weight
-        return weight if self.label_shares is None else sharing_weights(weight, self.labels, self.label_shares)
-
     @property
     def recorded_share(self) -> Floats:
         """Share of the cases in which each group is recorded, (G,)."""
         return mean_of(self.recorded, self.weight)
+
+    def with_labels(self) -> Retrospective:
+        """Return the rows with a label, to learn from; the records themselves if every row has one."""
+        if self.labelled.all():
+            return self
+        found = self.take(np.flatnonzero(self.labelled))
+        _check_classes(found.labels, self.classes, self.problem)
+        return found
 
     def with_weights(self, weights: Any) -> Retrospective:
         """Return the records with other row weights.
@@ -284,7 +305,7 @@ class Retrospective:
         weights : array-like of shape (n,)
             How many cases of the population each row stands for; finite and not negative. Rows of weight 0 are left out.
         """
-        found = checked_weights(in_order_of_rows(weights), "'weights'", len(self))
+        found = checked_weights(weights, "'weights'", len(self))
         new = self.take(found > 0)
         new.weight = in_units_of_rows(found[found > 0])
         new._freeze()
@@ -299,14 +320,18 @@ class Retrospective:
         return new
 
     def hide(self, keep: Bools) -> Retrospective:
-        """Return the records without the groups for which ``keep``, shape (n, G), is False."""
-        shape = getattr(keep, "shape", None)
-        if shape != self.recorded.shape or np.asarray(keep).dtype != bool:
+        """Return the records without the groups for which ``keep``, shape (n, G), is False; with (n, G + 1), labels too."""
+        shape, n_groups = getattr(keep, "shape", None), self.recorded.shape[1]
+        if shape not in (self.recorded.shape, (len(self), n_groups + 1)) or np.asarray(keep).dtype != bool:
             raise ValueError(
-                f"'keep' must be booleans of shape {self.recorded.shape}, rows by groups, but is {shown(keep)}."
+                f"'keep' must be booleans of shape {self.recorded.shape}, rows by groups, or with one more column for the label, "
+                f"but is {shown(keep)}."
             )
-        new = self._copy()
-        new.recorded = self.recorded & np.asarray(keep)
+        new, keep = self._copy(), np.asarray(keep)
+        if shape != self.recorded.shape:
+            new.labels, new.label_shares, new.weighs_labels = np.where(keep[:, -1], self.labels, -1), None, True
+            _check_classes(new.labels[new.labelled], self.classes, self.problem)
+        new.recorded = self.recorded & keep[:, :n_groups]
         new.values = np.where(new.recorded[:, self.column_group], self.values, np.nan)
         new._freeze()
         return new
@@ -376,6 +401,15 @@ def _checked_rows(rows: Any, n_rows: int) -> NDArray[Any]:
     if not mask and ((found < -n_rows) | (found >= n_rows)).any():
         raise ValueError(f"{rule}, but contains {found[(found < -n_rows) | (found >= n_rows)][0]}.")
     return found if mask else found.astype(np.intp)
+
+
+def drawn_weight(data: Retrospective, drawn: Floats) -> Floats:
+    """Weight of each row in a bootstrap replicate, (n,), that drew the rows so often.
+
+    If the shares of labels are known, they are the same in every replicate.
+    """
+    weight = drawn * data.row_weight
+    return weight if data.label_shares is None else sharing_weights(weight, data.labels, data.label_shares)
 
 
 def check_records(data: Any, argument: str = "data") -> Retrospective:

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from .._arguments import as_float, check_mapping, is_number, shown
+from .._arguments import as_float, check_mapping, is_number, numbers_per_row, shown
 from .._arrays import Floats, Ints
 from .problem import label_text
 
@@ -19,12 +19,7 @@ _ROUNDING = 1e-9
 
 def checked_weights(weights: Any, argument: str, n_rows: int) -> Floats:
     """Return the weights as an array (n,); raise an error that names the argument if they cannot be weights."""
-    try:
-        found = np.asarray(weights, dtype=float)
-    except (TypeError, ValueError) as error:
-        raise ValueError(f"{argument} must be numbers, one per row, but is {shown(weights)}.") from error
-    if found.shape != (n_rows,):
-        raise ValueError(f"{argument} must be one number per row, shape ({n_rows},), but has shape {found.shape}.")
+    found = numbers_per_row(weights, n_rows, f"{argument} must be")
     for wrong, what in ((np.isnan(found), "blank"), (np.isinf(found), "infinite"), (found < 0, "negative")):
         if wrong.any():
             raise ValueError(

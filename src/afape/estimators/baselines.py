@@ -65,4 +65,6 @@ def complete_cases(evidence: Evidence) -> RunAverage:
 
 def _average(evidence: Evidence, walk: str, kept: Floats | Bools | float = 1.0) -> RunAverage:
     used = evidence.fitted.row_weight * kept
+    if evidence.data.original is not None:
+        used = used * evidence.data.labelled
     return RunAverage(evidence.fitted.runs[walk], used, evidence.recipe.tariff, evidence.sample)

@@ -13,7 +13,7 @@ from .._arrays import Bools, Floats, Ints
 from ..action_values.induction import ActionValues, InducedValues, Lessons
 from ..action_values.known import BoundKnownValues, KnownValues
 from ..action_values.models import LearnedValues
-from ..data.retrospective import Retrospective
+from ..data.retrospective import Retrospective, drawn_weight
 from ..imputation.imputations import CompletedRuns
 from ..missingness.assumptions import Conditioning
 from ..propensity.unsupported import unsupported_edges
@@ -180,7 +180,7 @@ class Fitted:
         used = np.ones(len(self.data)) if self.recipe.averaged is None else self.recipe.averaged
         if self.data.weight is None:
             return used if self.drawn is None else self.drawn * used
-        return used * (self.data.weight if self.drawn is None else self.data.drawn_weight(self.drawn))
+        return used * (self.data.weight if self.drawn is None else drawn_weight(self.data, self.drawn))
 
     def _valued_table(self) -> WalkTable:
         """Return the table of the rows that have all given groups recorded, and of the rows that start in an unsupported set."""

@@ -91,7 +91,7 @@ class FinalScores:
             used = np.flatnonzero(amount > 0)
             lines = weighted.lines[used]
             row = table.row[lines]
-            found.append((row, amount[used], table.outcomes[lines, self.column], data.labels[row] == self.label))
+            found.append((row, amount[used], table.outcomes[lines, self.column], data.true_labels[row] == self.label))
         return _WeightedStops(*(np.concatenate(part) for part in zip(*found, strict=True)))
 
     def auc(self) -> Proportion:
@@ -196,7 +196,7 @@ class _StopSlopes:
     def lines(self, table: WalkTable, flows: Flows, columns: Columns) -> Iterator[Lines]:
         """Yield the derivative of every stop, without a normaliser."""
         scores, at = self.scores, np.flatnonzero(table.stop_flow > 0)
-        positive = scores.evidence.data.labels[table.row[at]] == scores.label
+        positive = scores.evidence.data.true_labels[table.row[at]] == scores.label
         amounts = self.slope(table.outcomes[at, scores.column], positive)
         yield Lines(amounts, (Booking(table.stop_flow[at], at, np.full(len(at), PLAIN)),))
 

@@ -247,6 +247,16 @@ def _group_name(members: Sequence[str], taken: dict[str, Any]) -> str:
     return name
 
 
+def _label_gaps(column: pd.Series[Any]) -> list[str]:
+    """Return the line about rows without a label."""
+    count = int(column.isna().sum())
+    if not count:
+        return []
+    return [
+        f'missing_labels = "weigh"  # EDIT: {count:,} rows have no label; "drop" leaves them out, which is right if it is chance',
+    ]
+
+
 def _written(draft: _Draft, frame: pd.DataFrame, name: str) -> str:
     """Return the text of the file."""
     shares = frame[draft.label].value_counts(normalize=True)
@@ -259,6 +269,7 @@ def _written(draft: _Draft, frame: pd.DataFrame, name: str) -> str:
         "draft = true  # EDIT: remove this line when prices and costs are real; until then reports call them placeholders",
         "",
         f"label = {_quoted(draft.label)}  # {role}: {_comment(listed)}",
+        *_label_gaps(frame[draft.label]),
         "misclassification_cost = 10.0  # EDIT: the cost of a wrong label, in the unit of the prices",
         *_cost_hint(list(shares.index)),
     ]

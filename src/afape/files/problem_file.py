@@ -50,7 +50,7 @@ class ProblemFile:
         Assumption about why values are missing.
     cluster : str or None
         Column that identifies rows that belong together.
-    missing_labels : {"raise", "drop"}
+    missing_labels : {"raise", "drop", "weigh"}
         What to do with rows without a label.
     blanks : tuple of str
         Texts in the data file that mean "never recorded".
@@ -161,9 +161,9 @@ def read_problem(path: str | Path) -> ProblemFile:
     except (TypeError, ValueError) as error:
         raise source.error(_blamed(str(error)), str(error)) from error
     missing_labels = source.text(("missing_labels",), "raise")
-    if missing_labels not in ("raise", "drop"):
+    if missing_labels not in ("raise", "drop", "weigh"):
         raise source.error(
-            ("missing_labels",), f'\'missing_labels\' must be "raise" or "drop", but is {missing_labels!r}.'
+            ("missing_labels",), f'\'missing_labels\' must be "raise", "drop" or "weigh", but is {missing_labels!r}.'
         )
     return ProblemFile(
         source,

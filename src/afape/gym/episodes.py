@@ -90,6 +90,8 @@ def _checked_data(data: Any) -> Retrospective:
         )
     if not len(check_records(data)):
         raise ValueError("'data' must have rows for episodes to run on, but is empty.")
+    if not data.labelled.all():
+        raise ValueError("'data' must have all labels, because episodes end with a cost: use data.with_labels().")
     return data  # type: ignore[no-any-return]
 
 

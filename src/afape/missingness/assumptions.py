@@ -10,6 +10,7 @@ import numpy as np
 
 from .._arguments import check_flag, check_texts, positions_of, shown
 from .._arrays import Bools, Floats, Ints, every
+from ..data.label_group import with_label_group
 from ..data.retrospective import Retrospective, check_records
 from ..warnings import DroppedRowsWarning, warn
 from .factors import FactorBlock, OddsBlock, OddsTerm, OddsWeight
@@ -237,13 +238,16 @@ class MNAR:
         """Identification on these records, for a policy that wants these groups (default: all)."""
         if not isinstance(self.graph, MGraph):
             raise ValueError("'identify' needs a graph, but MNAR(adjust=...) has none. Pass MNAR(graph=...).")
-        problem = check_records(data).problem
+        plain, data = check_records(data), with_label_group(data)
+        problem = plain.problem
         graph = _on_records(self.graph, data)
         chosen = np.ones(problem.n_groups, dtype=bool) if wanted is None else wanted
         if not isinstance(chosen, np.ndarray) or chosen.shape != (problem.n_groups,) or chosen.dtype != bool:
             raise ValueError(f"'wanted' must be an array of {problem.n_groups} booleans, but is {shown(wanted)}.")
         names = [g for g, one in zip(problem.group_names, chosen, strict=True) if one]
-        return graph.identify(names, label=problem.label)
+        if data is not plain:  # every stop needs the label
+            names.append(problem.label)
+        return graph.identify(names, label=data.problem.label)
 
     def conditioning(self, data: Retrospective, wanted: Bools) -> Conditioning:
         """Return the groups to adjust for and the factors of their propensity; raise an error if it is not identified."""
@@ -305,15 +309,16 @@ def _with_gaps(data: Retrospective) -> list[str]:
 def _on_records(graph: MGraph, data: Retrospective) -> MGraph:
     """Return the graph over all groups of the problem, with indicators of the groups that have gaps."""
     problem = data.problem
-    nodes = (*problem.group_names, problem.label)  # in this order, so that equal records give equal texts
+    # In this order, so that equal records give equal texts.
+    nodes = (*problem.group_names, problem.label) if data.original is None else problem.group_names
     if odd := [g for g in problem.group_names if g.startswith("R_")]:
         raise ValueError(f"In a graph, names of indicators start with 'R_', but {odd[0]!r} is a group. Rename it.")
     if unknown := [v for v in graph.variables if v not in nodes]:
         raise ValueError(
-            f"'graph' must name groups, 'R_<group>' and the label {problem.label!r}, but {unknown[0]!r} is not a group. The "
-            f"groups are {list(problem.group_names)}."
+            f"'graph' must name groups, 'R_<group>' and the label {(data.original or data).problem.label!r}, but {unknown[0]!r} "
+            f"is not a group. The groups are {list((data.original or data).problem.group_names)}."
         )
-    if problem.label in graph.missing:
+    if problem.label in graph.missing and not data.weighs_labels:
         raise ValueError(
             f"'graph' must have no indicator of the label {problem.label!r}, because it is always recorded. Remove the node "
             f"R_{problem.label}."

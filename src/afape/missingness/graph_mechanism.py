@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from scipy.special import expit, logit
 
-from .._arguments import check_between, check_mapping, check_numbers, check_seed, check_weights, shown
+from .._arguments import check_between, check_mapping, check_numbers, check_seed, check_weights, positions_of, shown
 from .._arrays import Bools, Floats, Ints, lines_of, unique_sets
 from ..data.retrospective import Retrospective, check_records
 from .assumptions import MNAR
@@ -37,7 +37,7 @@ class GraphMechanism:
     Parameters
     ----------
     graph : MGraph or str
-        The graph; groups without an indicator are never hidden.
+        The graph; groups without an indicator are never hidden. ``R_<label>`` hides labels.
     intercepts : mapping from group name to b_g
         Default: 0.
     weights : mapping from group name to a mapping from parent to weight
@@ -114,12 +114,13 @@ class GraphMechanism:
         rng = np.random.default_rng(check_seed(random_state))
         self._check(check_records(data))
         coins = {pair: rng.choice([-1.0, 1.0], size=len(data)) for pair in self.hidden}
-        keep = np.ones(data.recorded.shape, dtype=bool)
+        names = self._names(data)
+        keep = np.ones((len(data), len(names)), dtype=bool)
         chosen: dict[str, Bools] = {}
         for group in self._order:
             odds = self._odds(data, data.values, data.labels, group)
             chosen[group] = rng.random(len(data)) < expit(odds + self._from_indicators(group, chosen, coins))
-            keep[:, data.problem.group_names.index(group)] = chosen[group]
+            keep[:, names.index(group)] = chosen[group]
         return data.hide(keep)
 
     def superset(self, data: Retrospective, values: Floats, required: Bools, labels: Ints) -> Floats:
@@ -130,7 +131,8 @@ class GraphMechanism:
         out = np.ones(len(values))
         kinds, index = unique_sets(required)
         for kind, lines in zip(kinds, lines_of(index, len(kinds)), strict=True):
-            names = {data.problem.group_names[g] for g in np.flatnonzero(kind)} & set(self.graph.missing)
+            every_name = (*data.problem.group_names, data.problem.label)
+            names = {every_name[g] for g in np.flatnonzero(kind)} & set(self.graph.missing)
             if names:
                 for some in np.split(lines, range(_ROWS, len(lines), _ROWS)):
                     out[some] = self._all_recorded(data, values[some], labels[some], names)
@@ -139,6 +141,12 @@ class GraphMechanism:
     def propensity(self, data: Retrospective) -> KnownPropensity:
         """The true P(R >= S | given)."""
         check_records(data)
+
+        def without_label(values: Floats, required: Bools) -> Floats:
+            return self.superset(data, values, required, np.zeros(len(values), dtype=np.intp))
+
+        if data.problem.label in self.graph.missing:  # a function of the label could not be asked in every row
+            return KnownPropensity(without_label)
 
         def sum_over_patterns(values: Floats, required: Bools, labels: Ints) -> Floats:
             return self.superset(data, values, required, labels)
@@ -247,8 +255,13 @@ class GraphMechanism:
                 odds += weight * values[:, data.columns.index(parent)]
         return odds
 
+    def _names(self, data: Retrospective) -> tuple[str, ...]:
+        """Names of what may be hidden: the groups, and the label if the graph has its indicator."""
+        label = data.problem.label
+        return (*data.problem.group_names, label) if label in self.graph.missing else data.problem.group_names
+
     def _check(self, data: Retrospective) -> None:
-        data.problem.group_index(list(self.graph.missing), "graph")
+        positions_of(list(self.graph.missing), self._names(data), "graph")
         for group, by in self.weights.items():
             for parent in by:
                 owner = parent

@@ -55,10 +55,15 @@ class KnownPropensity:
 
     def lookup(self, data: Retrospective) -> Lookup:
         """Return the probabilities of sets for the rows of these records."""
+        if self.labels and data.original is not None:
+            raise ValueError(
+                f"{self!r} must not use the label, because some labels are missing: the label is the last column of 'required'."
+            )
+        values = (data.original or data).values
 
         def ask(rows: Ints, required: Bools) -> ArrayLike:
             label = (data.labels[rows],) if self.labels else ()
-            return self.function(data.values[rows], required, *label)
+            return self.function(values[rows], required, *label)
 
         return Lookup(ask, None)
 

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 import numpy as np
 from scipy.special import expit
 
-from .._arguments import check_mapping, check_numbers, check_seed, check_texts, check_weights
-from .._arrays import Bools, Floats
+from .._arguments import check_mapping, check_numbers, check_seed, check_texts, check_weights, positions_of
+from .._arrays import Bools, Floats, Ints
 from ..data.retrospective import Retrospective, check_records
 from .known_propensity import KnownPropensity
 
@@ -25,7 +25,7 @@ class LogisticMechanism:
     Parameters
     ----------
     intercepts : mapping from group name to b_g
-        Groups without intercept and weights are always recorded.
+        Groups without intercept and weights are always recorded. The name of the label hides labels.
     weights : mapping from group name to a mapping from column to w_gc
         The columns must belong to groups that the mechanism never hides.
 
@@ -41,13 +41,14 @@ class LogisticMechanism:
         self.weights = check_weights("weights", weights, _WEIGHTS)
 
     def probabilities(self, data: Retrospective, values: Floats | None = None) -> Floats:
-        """P(R_g = 1 | x) of each group in each row, shape (n, G)."""
+        """P(R_g = 1 | x) of each group in each row, shape (n, G); (n, G + 1) with the label last if labels are hidden."""
         problem = data.problem
         values = data.values if values is None else values
-        out = np.ones((len(values), problem.n_groups))
         hidden = {*self.intercepts, *self.weights}
-        problem.group_index(sorted(self.intercepts), "intercepts")
-        problem.group_index(sorted(self.weights), "weights")
+        names = _hideable(data, hidden)
+        out = np.ones((len(values), len(names)))
+        positions_of(sorted(self.intercepts), names, "intercepts")
+        positions_of(sorted(self.weights), names, "weights")
         for group in hidden:
             odds = np.full(len(values), float(self.intercepts.get(group, 0.0)))
             for column, weight in self.weights.get(group, {}).items():
@@ -70,25 +71,40 @@ class LogisticMechanism:
                         f"{len(values)} rows. Use complete data."
                     )
                 odds += weight * values[:, j]
-            out[:, problem.group_names.index(group)] = expit(odds)
+            out[:, names.index(group)] = expit(odds)
         return out
 
     def hide(self, data: Retrospective, random_state: int | None = 0) -> Retrospective:
         """Hide groups at random."""
         rng = np.random.default_rng(check_seed(random_state))
-        return check_records(data).hide(rng.random(data.recorded.shape) < self.probabilities(data))
+        probability = self.probabilities(check_records(data))
+        return data.hide(rng.random(probability.shape) < probability)
 
     def propensity(self, data: Retrospective) -> KnownPropensity:
         """Return the true P(R >= S | given); ``data`` gives the names of the columns."""
         check_records(data)
 
         def product_of_groups(values: Floats, required: Bools) -> Floats:
-            return np.asarray(np.where(required, self.probabilities(data, values), 1.0).prod(axis=1))
+            probability = self.probabilities(data, values)
+            return np.asarray(np.where(required, _of_required(probability, required), 1.0).prod(axis=1))
 
         return KnownPropensity(product_of_groups)
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}({self.intercepts}, {self.weights})"
+
+
+def _hideable(data: Retrospective, hidden: Iterable[str]) -> tuple[str, ...]:
+    """Names of what may be hidden: the groups, and the label if it is among the ``hidden`` ones."""
+    names, label = data.problem.group_names, data.problem.label
+    return (*names, label) if label in hidden else names
+
+
+def _of_required(probability: Floats, required: Bools) -> Floats:
+    """Probabilities with one column per column of ``required``; what is not hidden has probability 1."""
+    width = required.shape[1]
+    more = np.ones((len(probability), max(width - probability.shape[1], 0)))
+    return np.column_stack([probability[:, :width], more])
 
 
 class IndependentMechanism(LogisticMechanism):
@@ -108,10 +124,10 @@ class IndependentMechanism(LogisticMechanism):
         super().__init__({})
 
     def probabilities(self, data: Retrospective, values: Floats | None = None) -> Floats:
-        """P(R_g = 1) of each group in each row, shape (n, G)."""
-        n_rows = len(data.values if values is None else values)
-        out = np.ones((n_rows, data.problem.n_groups))
-        out[:, data.problem.group_index(list(self.shares), "shares")] = list(self.shares.values())
+        """P(R_g = 1) of each group in each row, as in `LogisticMechanism`."""
+        n_rows, names = len(data.values if values is None else values), _hideable(data, self.shares)
+        out = np.ones((n_rows, len(names)))
+        out[:, positions_of(list(self.shares), names, "shares")] = list(self.shares.values())
         return out
 
     def __repr__(self) -> str:
@@ -126,7 +142,7 @@ class BlockMechanism:
     Parameters
     ----------
     blocks : mapping from block name to its groups
-        Groups without a block are always recorded.
+        Groups without a block are always recorded. The label may be in a block too.
     intercepts : mapping from block name to b_B
         Default: 0.
     weights : mapping from block name to a mapping from column to w_Bc
@@ -166,25 +182,30 @@ class BlockMechanism:
         """Hide blocks at random."""
         rng = np.random.default_rng(check_seed(random_state))
         probability = self._each.probabilities(check_records(data))
-        keep = np.ones(data.recorded.shape, dtype=bool)
+        keep = np.ones(probability.shape, dtype=bool)
         for groups in self.blocks.values():
-            index = data.problem.group_index(groups, "blocks")
+            index = self._index(data, groups)
             keep[:, index] = (rng.random(len(data)) < probability[:, index[0]])[:, None]
         return data.hide(keep)
 
     def propensity(self, data: Retrospective) -> KnownPropensity:
         """Return the true P(R >= S | given); ``data`` gives the names of the columns."""
-        problem = check_records(data).problem
-        index = [problem.group_index(groups, "blocks") for groups in self.blocks.values()]
+        check_records(data)
+        index = [self._index(data, groups) for groups in self.blocks.values()]
 
         def product_of_blocks(values: Floats, required: Bools) -> Floats:
             probability = self._each.probabilities(data, values)
             out = np.ones(len(values))
             for groups in index:
-                out *= np.where(required[:, groups].any(axis=1), probability[:, groups[0]], 1.0)
+                asked = groups[groups < required.shape[1]]
+                out *= np.where(required[:, asked].any(axis=1), probability[:, groups[0]], 1.0)
             return out
 
         return KnownPropensity(product_of_blocks)
+
+    def _index(self, data: Retrospective, groups: Sequence[str]) -> Ints:
+        named = {g for listed in self.blocks.values() for g in listed}
+        return positions_of(groups, _hideable(data, named), "blocks")
 
     def __repr__(self) -> str:
         return f"BlockMechanism({self.blocks}, {self.intercepts}, {self.weights})"

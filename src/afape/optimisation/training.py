@@ -12,13 +12,14 @@ from .._arrays import Bools, Floats, Ints, unique_sets
 from ..agents.settings import SetWeights
 from ..classifiers import Classifier
 from ..comparison import check_settings, compare
+from ..data.label_group import with_label_group
 from ..data.retrospective import Retrospective, check_records
 from ..missingness.assumptions import MAR, MCAR
 from ..propensity.binding import bind_propensity
 from ..propensity.learned import LearnedPropensity
 from ..results.comparison import Comparison
 
-__all__ = ["compare_training", "training_weights"]
+__all__ = ["compare_training", "labelled_rows", "training_weights"]
 
 
 def training_weights(
@@ -48,14 +49,7 @@ def training_weights(
         ``weights(rows, sets)`` with rows (m,) of ``data`` and sets (m, G), giving (m,).
     """
     check_records(data)
-    if not isinstance(missingness, MCAR | MAR):
-        raise TypeError(
-            f"'missingness' must be afape.MCAR() or afape.MAR(given=[...]), but is {shown(missingness)}. With a graph, weights "
-            "depend on the adjustment: train without weights, or assume MAR."
-        )
-    how = LearnedPropensity() if propensity is None else propensity
-    if not isinstance(how, LearnedPropensity):
-        raise TypeError(f"'propensity' must be an afape.LearnedPropensity or None, but is {type(how).__name__}.")
+    how = _checked_model(missingness, propensity)
     given = missingness.conditioning(data, np.ones(data.problem.n_groups, dtype=bool))
     fold = np.zeros(len(data), dtype=np.intp)
     bound = bind_propensity(how, data, given, fold, np.ones((1, data.problem.n_groups), dtype=bool))
@@ -65,6 +59,50 @@ def training_weights(
         return np.asarray(1 / np.maximum(p, max(how.min_propensity, np.finfo(float).tiny)))
 
     return weights
+
+
+def _checked_model(missingness: Any, propensity: Any) -> LearnedPropensity:
+    """Return the model of the probability; raise an error if these arguments cannot give weights for training."""
+    if not isinstance(missingness, MCAR | MAR):
+        raise TypeError(
+            f"'missingness' must be afape.MCAR() or afape.MAR(given=[...]), but is {shown(missingness)}. With a graph, weights "
+            "depend on the adjustment: train without weights, or assume MAR."
+        )
+    how = LearnedPropensity() if propensity is None else propensity
+    if not isinstance(how, LearnedPropensity):
+        raise TypeError(f"'propensity' must be an afape.LearnedPropensity or None, but is {type(how).__name__}.")
+    return how
+
+
+def labelled_rows(
+    data: Retrospective, missingness: MCAR | MAR, propensity: LearnedPropensity | None = None
+) -> Retrospective:
+    r"""Return the rows with a label, with row weights that make them represent all rows.
+
+    .. math:: w_i / P(R_Y = 1 \mid X_o)
+
+    with :math:`w_i` the weight that the row has already. Classifiers and agents that are trained on them learn for all cases.
+    This matters if whether a label is recorded depends on values that the model does not see.
+
+    Parameters
+    ----------
+    data : Retrospective
+        Records, made with ``missing_labels="weigh"``.
+    missingness : MCAR or MAR
+        Assumption about why labels are missing.
+    propensity : LearnedPropensity, optional
+        Model of the probability, as in `training_weights`.
+    """
+    check_records(data)
+    _checked_model(missingness, propensity)
+    if data.labelled.all():
+        return data
+    extended = with_label_group(data)
+    weights = training_weights(extended, missingness, propensity)
+    rows, label = np.flatnonzero(data.labelled), np.arange(extended.problem.n_groups) == data.problem.n_groups
+    found = np.zeros(len(data))
+    found[rows] = data.row_weight[rows] * weights(rows, np.tile(label, (len(rows), 1)))
+    return data.with_weights(found)
 
 
 def compare_training(

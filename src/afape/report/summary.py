@@ -241,11 +241,13 @@ def _data(data: Retrospective, prices: dict[str, float], min_cell: int) -> dict[
     share = tally(index, data.row_weight, len(patterns)) / data.row_weight.sum()
     names = np.array(problem.group_names, dtype=object)
     order = np.argsort(-count, kind="stable")
-    shares = tally(data.labels, data.row_weight, len(data.classes)) / data.row_weight.sum()
+    weight = data.row_weight[data.labelled]
+    shares = tally(data.labels[data.labelled], weight, len(data.classes)) / weight.sum()
     return {
         "rows": len(data),
         "complete": float(mean_of(data.complete, data.weight)),
         "effective_rows": None if data.weight is None else effective_size(data.weight, data.cluster),
+        "labels_missing": int((~data.labelled).sum()),
         "label_shares_known": data.label_shares is not None,
         "clusters": None if data.cluster is None else len(np.unique(data.cluster)),
         "label": str(problem.label),

@@ -77,7 +77,7 @@ def doubts_of(evaluations: Mapping[str, Evaluation], estimators: Mapping[str, st
 
 
 def _tiny(data: Retrospective) -> Iterator[Doubt]:
-    counts = np.bincount(data.labels, minlength=len(data.classes))
+    counts = np.bincount(data.labels[data.labelled], minlength=len(data.classes))
     if len(data) < FEW_ROWS:
         yield Doubt("tiny", True, f"There are only {len(data)} rows. An answer needs at least {FEW_ROWS}.")
     elif counts.min() < _FEW_OF_A_CLASS:
@@ -90,6 +90,8 @@ def _tiny(data: Retrospective) -> Iterator[Doubt]:
 
 
 def _classifier(evaluations: Mapping[str, Evaluation], data: Retrospective) -> Iterator[Doubt]:
+    if not data.labelled.all():  # the cost of a constant answer is not known
+        return
     for name, e in evaluations.items():
         if e.tariff is None:
             continue

@@ -141,7 +141,7 @@ class Evaluation(HandsOutCopies):
             replace(plan.recipe.tariff, fixed=ignores_values(policy)),
             stops=run.stops,
             paths=run.paths,
-            origin=Origin(plan.data, plan.missingness, plan.seed, rules, run),
+            origin=Origin(plan.data.original or plan.data, plan.missingness, plan.seed, rules, run),
         )
         by = "" if plan.levels is None else plan.levels.name
         parts = {

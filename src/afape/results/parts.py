@@ -81,7 +81,9 @@ class Parts(HandsOutCopies):
         """Share of cases by true and predicted label."""
         classes, columns = self.tariff.classes, self.found.columns
         return {
-            (true, predicted): self._one(columns.cells.start, y * len(classes) + k, columns.ended.start + y)
+            (true, predicted): self._one(
+                columns.cells.start, y * len(classes) + k, columns.ended.start + (0 if columns.paired else y)
+            )
             for y, true in enumerate(classes)
             for k, predicted in enumerate(classes)
         }

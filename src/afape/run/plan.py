@@ -24,8 +24,9 @@ from .._arguments import (
 from .._arrays import Bools, Floats, Ints
 from ..action_values.known import KnownValues
 from ..action_values.models import DEFAULT_VALUES, LearnedValues, as_regressor
-from ..agents.policy import bind_to_records
+from ..agents.policy import Policy, bind_to_records
 from ..classifiers import Classifier, check_classifier
+from ..data.label_group import with_label_group
 from ..data.retrospective import Retrospective, check_records
 from ..data.subgroups import Levels, levels_of
 from ..estimators.catalogue import METHODS, Choice
@@ -37,6 +38,7 @@ from ..missingness.known_propensity import KnownPropensity
 from ..propensity.binding import PropensitySpec
 from ..propensity.learned import DEFAULT_PROPENSITY, LearnedPropensity
 from ..support.thresholds import DEFAULT_THRESHOLDS, SupportThresholds
+from ..walk.labelled import PairsWithLabel, on_label_group, outcomes_on_label_group, policy_on_label_group
 from ..walk.outcomes import NO_OUTCOMES, OwnOutcomes, check_outcomes
 from ..walk.tariff import Tariff
 from ..walk.walker import WalkOptions
@@ -51,6 +53,7 @@ __all__ = [
     "choices_under",
     "make_plan",
     "name_of",
+    "on_records",
     "split_folds",
 ]
 
@@ -130,7 +133,7 @@ def make_plan(data: Any, classifier: Any, missingness: Any, options: Options) ->
     if len(data) == 0:
         raise ValueError("'data' must have rows, but is empty.")
     levels, all_rows = None if options.by is None else levels_of(options.by, data), data
-    data = _check_missingness(missingness, data)
+    data = _check_missingness(missingness, _weighing_labels(data, missingness, options))
     levels = None if levels is None else levels.take(np.isin(all_rows.positions, data.positions))
     check_choice("acquisition_weight", options.acquisition_weight, ("before", "after"))
     check_confidence(options.confidence)
@@ -141,9 +144,9 @@ def make_plan(data: Any, classifier: Any, missingness: Any, options: Options) ->
     possible = choices_under(missingness, specs)
     choices = _chosen(options.estimators, possible)
     values = _action_values(options.values)
-    outcomes = check_outcomes(options.outcomes)
+    outcomes = outcomes_on_label_group(check_outcomes(options.outcomes), data)
     bootstrap = _bootstrap(options.bootstrap, data)
-    judge = check_classifier(classifier, data)
+    judge = on_label_group(check_classifier(classifier, data.original or data), data)
     seeds = np.random.SeedSequence(options.random_state).spawn(5)
     fold_seed, walk_seed, bootstrap_seed, imputation_seed, component_seed = seeds
     fold, averaged = _folds(data, options, np.random.default_rng(fold_seed))
@@ -343,7 +346,33 @@ def walk_options(walk: Any, data: Retrospective) -> WalkOptions:
     options = WalkOptions() if walk is None else walk
     if options.simulation is None:
         return options
-    return replace(options, simulation=bind_to_records(options.simulation, data, "simulation"))
+    return replace(options, simulation=on_records(options.simulation, data, "simulation"))
+
+
+def on_records(policy: Any, data: Retrospective, argument: str = "policy") -> Policy:
+    """Return the policy bound to these records, which may have the label as a group."""
+    return policy_on_label_group(bind_to_records(policy, data.original or data, argument), data)
+
+
+def _weighing_labels(data: Retrospective, missingness: Any, options: Options) -> Retrospective:
+    """Return the records, with the label as a group if some rows have none; raise errors for what then has no meaning."""
+    if data.labelled.all():
+        return data
+    label = data.problem.label
+    if getattr(missingness, "label", False):
+        raise ValueError(
+            f"'missingness' must not say label=True here, because {label!r} is not always recorded. Draw a graph with the arrows "
+            f"of {label!r}: afape.MNAR(graph=...)."
+        )
+    if isinstance(options.values, KnownValues):
+        raise TypeError(
+            "'values' must be learned if some labels are missing: KnownValues is for records with all labels."
+        )
+    if isinstance(options.by, str) and options.by == label:
+        raise ValueError(
+            f"'by' must not be the label {label!r} if some labels are missing: its subgroups are then unknown."
+        )
+    return with_label_group(data)
 
 
 def _thresholds(thresholds: Any) -> SupportThresholds:
@@ -379,5 +408,6 @@ def check_sendable(n_jobs: int | None, **things: Any) -> None:
 
 def name_of(thing: Any) -> str:
     """Return a short name of a policy or classifier."""
+    thing = thing.classifier if isinstance(thing, PairsWithLabel) else thing
     text = shown(thing)
     return type(thing).__name__ if " object at 0x" in text or len(text) > 80 else text

@@ -29,6 +29,7 @@ from .sampling import sampling_note
 from .walk import Steps, Walked, walk_policies
 from .warn import (
     gap_of_nothing,
+    labels_note,
     levels_note,
     repeats_note,
     warn_of_assumption,
@@ -141,6 +142,7 @@ def _run(plan: Plan, policy: Policy, walked: Walked, bound: list[Propensities], 
         *sampling_note(plan, walked.tables, views.semi, found[""]),
         *gap_of_nothing(plan, fitted, choices),
         *levels_note(plan),
+        *labels_note(plan),
         *weights_note(plan),
     )
     stops = _weighted_stops(plan, fitted, views)

@@ -51,10 +51,10 @@ def sampling_error(data: Retrospective, tables: Tables, view: View, n_trajectori
 
     .. math:: \frac{1}{M - 1} \Big( \sum_S \frac{(f_S w_S C_S)^2}{b_S} - \big( \sum_S f_S w_S C_S \big)^2 \Big) ,
 
-    summed over sampled rows and divided by the squared number of rows.
+    summed over sampled rows and divided by the squared number of rows. Row weights multiply the amounts of their rows.
     """
     total = sum(_row_variances(data, table, view) for table in tables if len(table.sampled))
-    return float(np.sqrt(total / (n_trajectories - 1)) / len(data))
+    return float(np.sqrt(total / (n_trajectories - 1)) / data.row_weight.sum())
 
 
 def _row_variances(data: Retrospective, table: WalkTable, view: View) -> float:
@@ -62,7 +62,7 @@ def _row_variances(data: Retrospective, table: WalkTable, view: View) -> float:
     found = view.weigh(table)
     at = found.lines
     stops = (table.blocked_stop_flow[at] > 0) & (table.stop_flow[at] > 0) & np.isin(table.row[at], table.sampled)
-    at, weight = at[stops], found.weight[stops]
+    at, weight = at[stops], found.weight[stops] * data.row_weight[table.row[at[stops]]]
     amount: Floats = table.stop_flow[at] * weight * (table.cost[at] + table.acquired[at] @ data.problem.prices)
     squares = tally(table.row[at], amount**2 / table.blocked_stop_flow[at], len(data))
     return float((squares - tally(table.row[at], amount, len(data)) ** 2).clip(0).sum())

@@ -106,7 +106,7 @@ def walk_policies(
     probed = np.isin(data.place, np.linspace(0, n - 1, few).astype(np.intp))
     # If action values may use the label, they also use whether a stop would be right. So every state needs a prediction.
     learned = isinstance(plan.recipe.values, LearnedValues) and plan.recipe.values.augment_label
-    predicts = learned and any(choice.method.valued for choice in plan.choices)
+    predicts = learned and data.original is None and any(choice.method.valued for choice in plan.choices)
 
     def ground(policy: Policy, everywhere: bool) -> Ground:
         return Ground.recorded(data, policy, plan.classifier, predicts or everywhere, plan.outcomes, everywhere)

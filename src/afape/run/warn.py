@@ -12,7 +12,6 @@ from scipy.special import stdtr
 from .._arrays import effective_size, share_of_heaviest
 from .._models import takes_weights
 from ..action_values.models import LearnedValues, PaperNetwork
-from ..agents.policy import bind_to_records
 from ..data.extreme_values import limit_extreme_values
 from ..estimators.answer import Answer
 from ..estimators.catalogue import Choice
@@ -43,11 +42,12 @@ from ..warnings import (
     warn,
 )
 from .fit import steps_of
-from .plan import Plan, name_of
+from .plan import Plan, name_of, on_records
 from .walk import Walked, walk_policies
 
 __all__ = [
     "gap_of_nothing",
+    "labels_note",
     "levels_note",
     "repeats_note",
     "warn_of_assumption",
@@ -177,6 +177,18 @@ def warn_of_time(plan: Plan, n_policies: int, seconds: float) -> None:
     )
 
 
+def labels_note(plan: Plan) -> tuple[str, ...]:
+    """Return a note on missing labels."""
+    data = plan.data
+    if data.original is None:
+        return ()
+    label, count = data.original.problem.label, int((~data.labelled).sum())
+    return (
+        f"{count} of {len(data)} rows have no {label!r}. The assumption covers its recording, too. Action values do not use "
+        "the label.",
+    )
+
+
 def weights_note(plan: Plan) -> tuple[str, ...]:
     """Return a note on the weights of the rows."""
     data = plan.data
@@ -220,7 +232,7 @@ def gap_of_nothing(plan: Plan, fitted: Fitted, choices: list[Choice]) -> tuple[s
     view = fitted.views[hybrid[0]]
     if view.refusal or view.unsupported or not view.adjust.any():
         return ()
-    (nothing,) = walk_policies(plan, {"nothing": bind_to_records(AcquireNone(), plan.data)}).values()
+    (nothing,) = walk_policies(plan, {"nothing": on_records(AcquireNone(), plan.data)}).values()
     alone = replace(fitted, tables=nothing.tables, table=None, values={}, valued=())
     weighted = inverse_probability(alone.evidence(hybrid[0])).answer()
     words, doubtful = gap_between(weighted, alone)
@@ -266,6 +278,8 @@ def warn_of_doubts(
 
 def warn_of_classifier(answers: dict[str, Answer], choices: list[Choice], fitted: Fitted, plan: Plan) -> None:
     """Warn if the errors of the classifier cost more than the best constant answer."""
+    if plan.data.original is not None:  # the cost of a constant answer needs all labels
+        return
     found = dearer_than_constant(answers, choices, plan.data, plan.recipe.tariff.costs, fitted.row_weight)
     if found is not None:
         warn(
@@ -300,7 +314,7 @@ def plain_mean(fitted: Fitted) -> Estimate:
 
 def gap_between(weighted: Answer, fitted: Fitted) -> tuple[tuple[str, ...], bool]:
     """Describe the difference in words; returns these, and True if the difference is significant."""
-    if weighted.reason:
+    if weighted.reason or fitted.data.original is not None:  # a plain mean needs all labels
         return (), False
     plain = plain_mean(fitted)
     gap = weighted.estimates["total"] - plain

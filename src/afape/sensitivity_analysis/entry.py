@@ -10,7 +10,7 @@ import pandas as pd
 
 from .._arguments import check_choice, check_mapping
 from .._progress import Progress, reporter
-from ..agents.policy import Policy, bind_to_records
+from ..agents.policy import Policy
 from ..classifiers import Classifier
 from ..data.retrospective import Retrospective
 from ..estimators.estimate import TARGETS
@@ -21,7 +21,7 @@ from ..propensity.weights import View
 from ..run.bootstrap import Bootstrap
 from ..run.fit import bind_propensities, views_of
 from ..run.options import Options
-from ..run.plan import Plan, choices_under, make_plan, name_of
+from ..run.plan import Plan, choices_under, make_plan, name_of, on_records
 from ..run.run import PolicyRun
 from ..run.walk import Steps, Walked, walk_policies
 from ..support.support import support_of
@@ -110,7 +110,7 @@ def sensitivity(
         walk=walk,
     )
     plan = make_plan(data, classifier, missingness, options)
-    bound = {name: bind_to_records(policy, data, argument) for name, (policy, argument) in named.items()}
+    bound = {name: on_records(policy, plan.data, argument) for name, (policy, argument) in named.items()}
     with reporter(progress) as told:
         steps = Steps(told, len(data) * len(bound) + plan.n_replicates)
         return _analysed(plan, walk_policies(plan, bound, steps.walked), _BoundsAsked(strengths, target, kind), steps)
@@ -138,7 +138,7 @@ def sensitivity_of_runs(
     specs: dict[str, PropensitySpec] = {"learned": DEFAULT_PROPENSITY}
     choices = choices_under(plan.missingness, specs)
     plan = replace(plan, propensities=specs, choices=choices, asked=False, bootstrap=None)
-    bound = {name: bind_to_records(policy, plan.data) for name, policy in more.items()}
+    bound = {name: on_records(policy, plan.data) for name, policy in more.items()}
     with reporter(progress) as told:
         steps = Steps(told, len(plan.data) * max(len(bound), 1))
         walked = {name: run.walked for name, run in runs.items()} | walk_policies(plan, bound, steps.walked)

@@ -9,7 +9,7 @@ import numpy as np
 from scipy.sparse import csr_array
 
 from .._arrays import Floats
-from ..data.retrospective import Retrospective
+from ..data.retrospective import Retrospective, drawn_weight
 from ..propensity.weights import View
 from ..run.bootstrap import Bootstrap, run_bootstrap
 from ..run.plan import Plan
@@ -141,7 +141,7 @@ class UncertainCosts:
 
     def replicate(self, drawn: Floats) -> Floats:
         """Least and largest cost of every policy at every strength, with rows drawn so often, (n,): (policies, 2, strengths)."""
-        view, row_weight = self._view(drawn), self.data.drawn_weight(drawn) / self.data.row_weight
+        view, row_weight = self._view(drawn), drawn_weight(self.data, drawn) / self.data.row_weight
         return np.array([self.bounds(name, self.lambdas, view, row_weight) for name in self.stops])
 
     def _view(self, row_weight: Floats | None) -> View:

@@ -77,6 +77,6 @@ def _differences(x: Floats, weight: Floats, cases: Floats) -> tuple[Floats, Floa
 def _always_recorded(data: Retrospective, rows: Ints) -> tuple[list[str], Floats]:
     """Names and columns of the groups without gaps and of the classes of the label, in these rows."""
     columns = np.flatnonzero(data.always_recorded[data.column_group])
-    codes = np.arange(1 if len(data.classes) == 2 else 0, len(data.classes))
+    codes = np.arange(0 if len(data.classes) > 2 else 1, len(data.classes))
     names = [*(data.columns[j] for j in columns), *(f"{data.problem.label}={data.classes[c]}" for c in codes)]
     return names, np.column_stack([data.values[rows][:, columns], data.labels[rows, None] == codes])

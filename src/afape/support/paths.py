@@ -89,7 +89,11 @@ def _paths(problem: Problem, flows: dict[bytes, Floats]) -> Paths:
         found: list[tuple[str, str, bytes, float]] = []
         for key, mine in reached.items():
             here, flow = np.frombuffer(key, dtype=bool), flows.get(key, np.zeros(problem.n_groups + 2))
-            onward, stop, cost = flow[:-2], float(flow[-2]), float(flow[-1])
+            onward, stop, cost = flow[:-2].copy(), float(flow[-2]), float(flow[-1])
+            for g in np.flatnonzero(~problem.free & ~problem.costly):  # the label: a run stops with it
+                ended = flows.get((here | (np.arange(len(here)) == g)).tobytes(), np.zeros(problem.n_groups + 2))
+                cost += float(onward[g] * ended[-1] / ended[-2]) if ended[-2] > 0 else 0.0
+                stop, onward[g] = stop + float(onward[g]), 0.0
             total, name = stop + float(onward.sum()), _name(problem, here)
             stops = mine * stop / total if total > 0 else np.nan
             price, wrong = float(problem.prices[here].sum()), cost / stop if stop > 0 else np.nan

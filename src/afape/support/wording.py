@@ -206,7 +206,12 @@ def _drop_groups(data: Retrospective, violations: Sequence[Violation], adjust: B
     left = list(violations)
     dropped: list[str] = []
     while left:
-        blame = np.sum([v.required * max(v.share, 1e-12) for v in left], axis=0) * ~(data.problem.free | adjust)
+        blame = np.sum([v.required * max(v.share, 1e-12) for v in left], axis=0) * (data.problem.costly & ~adjust)
+        if not blame.any() and data.original is not None:
+            return (
+                f"Collect labels: in some rows {data.original.problem.label!r} is not recorded together with what the policy "
+                "wants, so costs of errors have bounds only."
+            )
         if not blame.any():
             what = "Groups to adjust for" if adjust.any() else "Free groups"
             return (

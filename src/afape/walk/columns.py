@@ -91,7 +91,7 @@ class CostColumns:
         """Price of every group; the last entry, 0, serves the edge that reveals the free groups."""
         problem = self.tariff.problem
         out = np.zeros(problem.n_groups + 1)
-        out[np.flatnonzero(~problem.free)] = self.tariff.prices
+        out[np.flatnonzero(problem.costly)] = self.tariff.prices
         return out
 
     def decisions(self, table: WalkTable) -> Floats:
@@ -111,7 +111,7 @@ class CostColumns:
         """Cost of the prediction and the user's outcomes, (m, P); 0 where the classifier was not asked."""
         out = np.zeros((len(states), self.width))
         predicted = table.predicted[states]
-        cost = self.tariff.costs[self.labels[table.row[states]], predicted]
+        cost = self.tariff.stop_costs[self.labels[table.row[states]], predicted]
         out[:, 1] = np.where(predicted >= 0, cost, 0.0)
         if len(self.tariff.own):
             out[:, 2:] = np.where((predicted >= 0)[:, None], np.nan_to_num(table.outcomes[states]), 0.0)
@@ -128,6 +128,8 @@ class CostColumns:
         """Prices of groups still to be acquired, and cost of the stop, at their least or largest, (m, P) each."""
         state, group = table.edge_state[edges], table.edge_group[edges]
         left = np.where(table.acquired[state], 0.0, self._price[:-1]).sum(axis=1) - self._price[group]
+        if self.tariff.paired:  # with the label, the run stops
+            left[group == self.tariff.problem.n_groups - 1] = 0.0
         return self._ended(left, table.row[state])
 
     def whole(self, rows: Ints) -> tuple[Floats, Floats]:
@@ -137,7 +139,8 @@ class CostColumns:
     def _ended(self, left: Floats, rows: Ints) -> tuple[Floats, Floats]:
         acquired, stopped = np.zeros((len(rows), self.width)), np.zeros((len(rows), self.width))
         acquired[:, 0] = left if self.largest else 0.0
-        extreme = self.tariff.costs.max(axis=1) if self.largest else self.tariff.costs.min(axis=1)
+        costs = self.tariff.stop_costs
+        extreme = costs.max(axis=1) if self.largest else costs.min(axis=1)
         stopped[:, 1] = extreme[self.labels[rows]]
         stopped[:, 2:] = self.own_limits
         return acquired, stopped
@@ -171,6 +174,9 @@ class PartColumns:
         Label code of every row.
     open : bool
         True if runs may end in sets that are not supported.
+    paired : bool
+        True if what a stop predicts is the pair of true and predicted label, because the label is a group. Runs into unsupported
+        sets then share one column, for any label.
     """
 
     costly: Ints
@@ -179,12 +185,19 @@ class PartColumns:
     n_outcomes: int
     labels: Ints
     open: bool = False
+    paired: bool = False
 
     @staticmethod
     def of(data: Retrospective, n_outcomes: int = 0, open: bool = False) -> PartColumns:
         """Columns for these records."""
-        costly = np.flatnonzero(~data.problem.free)
-        return PartColumns(costly, data.problem.n_groups, len(data.classes), n_outcomes, data.labels, open)
+        costly, paired = np.flatnonzero(data.problem.costly), data.original is not None
+        n_classes = len((data.original or data).classes)
+        return PartColumns(costly, data.problem.n_groups, n_classes, n_outcomes, data.labels, open, paired)
+
+    @property
+    def n_labels(self) -> int:
+        """Number of labels that rows can have where runs end: 1 if the label is a group."""
+        return 1 if self.paired else self.n_classes
 
     @property
     def cells(self) -> slice:
@@ -209,7 +222,7 @@ class PartColumns:
     @property
     def ended(self) -> slice:
         """Labels of runs into unsupported sets."""
-        return slice(self.left.stop, self.left.stop + (self.n_classes if self.open else 0))
+        return slice(self.left.stop, self.left.stop + (self.n_labels if self.open else 0))
 
     @property
     def width(self) -> int:
@@ -230,7 +243,8 @@ class PartColumns:
         out[self.own, 2:] = np.eye(self.n_outcomes)
         if self.open:
             out[self.left, 0] = tariff.prices if largest else 0.0
-            out[self.ended, 1] = tariff.costs.max(axis=1) if largest else tariff.costs.min(axis=1)
+            costs = tariff.stop_costs
+            out[self.ended, 1] = costs.max(axis=1) if largest else costs.min(axis=1)
             out[self.ended, 2:] = CostColumns(tariff, self.labels, largest).own_limits
         return out
 
@@ -257,7 +271,7 @@ class PartColumns:
         """Pair of labels, number of acquisitions and outcomes of a stop in these states: (m, P)."""
         asked = np.flatnonzero(table.predicted[states] >= 0)
         at = states[asked]
-        cell = self.labels[table.row[at]] * self.n_classes + table.predicted[at]
+        cell = self.labels[table.row[at]] * (self.n_classes**2 // self.n_labels) + table.predicted[at]
         count = table.acquired[at][:, self.costly].sum(axis=1)
         lines, columns = [asked, asked], [self.cells.start + cell, self.counts.start + count]
         values: list[Floats] = [np.ones(len(at)), np.ones(len(at))]
@@ -282,6 +296,8 @@ class PartColumns:
         group = table.edge_group[edges]
         plain = group != FREE
         acquired[np.flatnonzero(plain), group[plain]] = True
+        if self.paired:  # with the label, the run stops
+            acquired[group == self.n_groups - 1] = True
         return self._ended(~acquired[:, self.costly], table.row[table.edge_state[edges]])
 
     def whole(self, rows: Ints) -> tuple[csr_array, csr_array]:

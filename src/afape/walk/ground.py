@@ -156,10 +156,10 @@ class Ground:
         cost, predicted = np.full(len(row), np.nan), np.full(len(row), -1, dtype=np.intp)
         stops = (p[:, n_groups] > 0) | (blocked[:, n_groups] > 0) | self.everywhere
         if self.predicts or stops.all():
-            predicted = ask_classifier(self.classifier, seen, acquired, row, len(data.classes))
+            predicted = ask_classifier(self.classifier, seen, acquired, row, data.costs.shape[1])
             cost = data.costs[data.labels[row], predicted]
         elif stops.any():
-            codes = ask_classifier(self.classifier, seen[stops], acquired[stops], row[stops], len(data.classes))
+            codes = ask_classifier(self.classifier, seen[stops], acquired[stops], row[stops], data.costs.shape[1])
             predicted[stops], cost[stops] = codes, data.costs[data.labels[row[stops]], codes]
         outcomes = self.outcomes.ask(seen, acquired, data.labels[row], row, stops)
         # A product and a sum, not a matrix product: the latter rounds differently for different chunk sizes.

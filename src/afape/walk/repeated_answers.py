@@ -96,7 +96,7 @@ class _Sampled:
         if len(asked):
             rows, sets = first.row[asked], first.acquired[asked]
             codes = np.full(len(first.row), -1, dtype=np.intp)
-            codes[asked] = ask_classifier(self.ground.classifier, seen[asked], sets, rows, len(data.classes))
+            codes[asked] = ask_classifier(self.ground.classifier, seen[asked], sets, rows, data.costs.shape[1])
             self._tell("classifier", self.ground.classifier, first, codes != first.predicted, first.predicted, codes)
         stops = ~any_of(np.isnan(first.outcomes))
         found = self.ground.outcomes.ask(seen, first.acquired, data.labels[first.row], first.row, stops)

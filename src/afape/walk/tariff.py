@@ -47,13 +47,20 @@ class Tariff:
     costs: Floats
     own: OwnOutcomes
     fixed: bool = False
+    paired: bool = False  # True if what stops predict is the pair of true and predicted label
 
     @staticmethod
     def of(data: Retrospective, own: OwnOutcomes = NO_OUTCOMES) -> Tariff:
         """Prices and costs of the problem."""
-        problem = data.problem
-        names = tuple(name for name, free in zip(problem.group_names, problem.free, strict=True) if not free)
-        return Tariff(problem, names, tuple(data.classes.tolist()), problem.prices[~problem.free], data.costs, own)
+        problem, plain = data.problem, data if data.original is None else data.original
+        names = tuple(name for name, costly in zip(problem.group_names, problem.costly, strict=True) if costly)
+        classes, prices = tuple(plain.classes.tolist()), problem.prices[problem.costly]
+        return Tariff(problem, names, classes, prices, plain.costs, own, paired=data.original is not None)
+
+    @property
+    def stop_costs(self) -> Floats:
+        """Cost by the label of the row and by what the stop predicts: (K, K), or (1, K x K) if it predicts pairs."""
+        return self.costs.reshape(1, -1) if self.paired else self.costs
 
     @property
     def unit(self) -> Tariff:

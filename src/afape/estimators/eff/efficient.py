@@ -256,7 +256,7 @@ def _weighed_roots(evidence: Evidence, table: WalkTable) -> WeighedTable:
 
 def _right_predictions(columns: PartColumns) -> Ints:
     """Return the columns of right predictions by label, (K,)."""
-    return np.arange(columns.width)[columns.cells].reshape(columns.n_classes, -1).diagonal()
+    return np.arange(columns.width)[columns.cells].reshape(columns.n_labels, -1).diagonal()
 
 
 def _completion(columns: PartColumns, values: Floats) -> Floats:
@@ -267,7 +267,7 @@ def _completion(columns: PartColumns, values: Floats) -> Floats:
     the other shares.
     """
     number, out = np.arange(columns.width), np.eye(columns.width)
-    for y, cells in enumerate(number[columns.cells].reshape(columns.n_classes, -1)):
+    for y, cells in enumerate(number[columns.cells].reshape(columns.n_labels, -1)):
         out[cells[y]] = 0.0
         out[cells[y], np.delete(cells, y)] = out[cells[y], number[columns.ended][y : y + 1]] = -1.0
     counts = number[columns.counts]
