@@ -104,5 +104,5 @@ def test_mechanisms_hide_labels():
         has = hidden.recorded[:, 1] & hidden.labelled
         assert abs((has - p).mean()) < 4 * has.std() / np.sqrt(len(data))
         assert abs(np.corrcoef(has, p)[0, 1]) > 0.05 or np.ptp(p) == 0
-    with pytest.raises(ValueError, match="rows by groups, or with one more column for the label"):
+    with pytest.raises(ValueError, match="One more column hides labels"):
         data.hide(np.ones((len(data), 2), dtype=bool))
