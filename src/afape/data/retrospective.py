@@ -324,8 +324,8 @@ class Retrospective:
         shape, n_groups = getattr(keep, "shape", None), self.recorded.shape[1]
         if shape not in (self.recorded.shape, (len(self), n_groups + 1)) or np.asarray(keep).dtype != bool:
             raise ValueError(
-                f"'keep' must be booleans of shape {self.recorded.shape}, rows by groups, but is {shown(keep)}. One more column hides "
-                "labels."
+                f"'keep' must be booleans of shape {self.recorded.shape}, rows by groups, but is {shown(keep)}. One more column "
+                "hides labels."
             )
         new, keep = self._copy(), np.asarray(keep)
         if shape != self.recorded.shape:
