@@ -3,18 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 import pandas as pd
 from scipy.special import stdtr
 
-from .._arrays import Bools, Floats, Ints, every, in_own_units, mean_of
+from .._arrays import Bools, Floats, Ints, every, in_own_units, tally
 from ..data.retrospective import Retrospective
+from ..propensity.probabilities import FactorLines, PatternLines
 from ..propensity.weights import View
 
 __all__ = ["balance_table"]
 
 _MOST_SETS, _MOST_ROWS = 12, 10_000  # sets compared, the most wanted first, and rows used
+_MOST_SCORED = 100_000  # rows up to which the learning of propensities counts in standard errors
 
 
 def balance_table(data: Retrospective, view: View, sets: Mapping[str, Bools]) -> pd.DataFrame:
@@ -24,8 +28,11 @@ def balance_table(data: Retrospective, view: View, sets: Mapping[str, Bools]) ->
        w_i = 1 / P(R \ge S \mid X_o)
 
     Mean and standard deviation s are over all rows in which the set is supported. Before weighting, w = 1. Row weights multiply
-    w and count in the mean and in s. Each class of the
-    label counts as a column. At most 10,000 rows, evenly spread, are used. ``sets`` are (G,) masks by name.
+    w and count in the mean and in s. Each class of the label counts as a column. At most 10,000 rows, evenly spread, are used.
+    ``sets`` are (G,) masks by name.
+
+    A learned propensity balances the columns that it depends on. Standard errors include this for logistic propensities, by the
+    scores of their fits (`StackedScores`), up to 100,000 rows. With more, the 10,000 rows carry nearly all of the error.
     """
     n = len(data)
     rows = np.unique(np.linspace(0, n - 1, min(n, _MOST_ROWS)).astype(np.intp))
@@ -37,41 +44,96 @@ def balance_table(data: Retrospective, view: View, sets: Mapping[str, Bools]) ->
         has = np.flatnonzero(target & every(data.recorded[rows][:, required]))
         if len(has) < 2 or view.refusal:
             continue
-        probability = view.propensity.probability(rows[has], required[None], np.zeros(len(has), dtype=np.intp))
+        probability, made_of = view.propensity.probabilities(rows[has], required[None], [np.arange(len(has))])
+        clipped = probability < view.propensity.min_propensity
         with np.errstate(divide="ignore"):
             weight = 1.0 / np.maximum(probability, view.propensity.min_propensity)
         if np.isfinite(weight).all():
-            each = np.zeros(len(rows))
-            each[has] = weight
-            found = _differences(values[target], each[target], data.row_weight[rows][target])
-            lines += zip([name] * len(names), names, *found, strict=True)
+            compared = _Compared(data, rows, values, target, has, weight)
+            learned = _learned(compared, view, made_of, clipped) if n <= _MOST_SCORED else None
+            lines += zip([name] * len(names), names, *compared.differences(learned), strict=True)
     table = pd.DataFrame(lines, columns=["set", "column", "before", "after", "std_error", "p_value"])
     order = np.argsort(-table["after"].abs().to_numpy(dtype=float), kind="stable")
     return table.iloc[order].reset_index(drop=True)
 
 
-def _differences(x: Floats, weight: Floats, cases: Floats) -> tuple[Floats, Floats, Floats, Floats]:
-    """Standardised differences before and after weighting, standard errors and p-values of the latter, by column.
+@dataclass(frozen=True, eq=False)
+class _Compared:
+    """Rows that have a set, to be compared with all rows in which it is supported.
 
-    Rows that have the set are among all rows, so the variance is that of the paired difference of both means. Weights count as
-    known. A learned propensity balances the columns that it depends on, so their p-values are too large.
+    Parameters
+    ----------
+    data : Retrospective
+        Records.
+    rows : ndarray of int, shape (m,)
+        Rows in use.
+    values : ndarray of shape (m, C)
+        Columns that are always recorded.
+    target : ndarray of bool, shape (m,)
+        Rows in which the set is supported.
+    has : ndarray of int, shape (h,)
+        Places, among the rows in use, of those that have the set.
+    weight : ndarray of shape (h,)
+        One over the probability of the set.
     """
-    plain = bool((cases == cases[0]).all())
-    has = weight > 0
-    if plain:
-        mean, spread, near = x.mean(axis=0), x.std(axis=0), x[has].mean(axis=0)
-    else:
-        mean, near, weight = mean_of(x, cases), mean_of(x[has], cases[has]), weight * cases
-        spread = np.sqrt(mean_of((x - mean) ** 2, cases))
-    spread = np.where(spread > 1e-12 * np.abs(mean), spread, np.inf)  # a constant column does not differ
-    whole = weight.sum()
-    before, after = (near - mean) / spread, (weight @ x / whole - mean) / spread
-    terms = ((weight / whole - cases / cases.sum())[:, None] * (x - mean)) ** 2
-    error = np.sqrt(terms.sum(axis=0)) / spread
-    # Degrees of freedom: the effective number of terms; see Estimate.degrees_of_freedom.
-    freedom = terms.sum(axis=0) ** 2 / np.maximum((terms**2).sum(axis=0), 1e-300)
-    p_value = 2 * stdtr(np.maximum(freedom, 1.0), -np.abs(after) / np.maximum(error, 1e-300))
-    return before, after, error, p_value
+
+    data: Retrospective
+    rows: Ints
+    values: Floats
+    target: Bools
+    has: Ints
+    weight: Floats
+
+    @cached_property
+    def cases(self) -> Floats:
+        """How many cases each row stands for, (m,); 0 where the set is unsupported."""
+        return np.asarray(self.data.row_weight[self.rows] * self.target)
+
+    @cached_property
+    def weighted(self) -> Floats:
+        """Weights of the rows that have the set, (h,)."""
+        return np.asarray(self.weight * self.cases[self.has])
+
+    @cached_property
+    def mean(self) -> Floats:
+        """Weighted means of the rows that have the set, (C,)."""
+        return np.asarray(self.weighted @ self.values[self.has] / self.weighted.sum())
+
+    def differences(self, learned: Floats | None) -> tuple[Floats, Floats, Floats, Floats]:
+        """Standardised differences before and after weighting, standard errors and p-values of the latter, by column.
+
+        Rows that have the set are among all rows, so the variance is that of the paired difference of both means.
+        ``learned`` (n, C) is what each row adds to the weighted mean through the learned propensity.
+        """
+        x, cases, has = self.values, self.cases, self.has
+        mean = cases @ x / cases.sum()
+        spread = np.sqrt(cases @ (x - mean) ** 2 / cases.sum())
+        spread = np.where(spread > 1e-12 * np.abs(mean), spread, np.inf)  # a constant column does not differ
+        near = cases[has] @ x[has] / cases[has].sum()
+        before, after = (near - mean) / spread, (self.mean - mean) / spread
+        terms = np.zeros((len(self.data), x.shape[1])) if learned is None else learned.copy()
+        terms[self.rows] -= (cases / cases.sum())[:, None] * (x - mean)
+        terms[self.rows[has]] += (self.weighted / self.weighted.sum())[:, None] * (x[has] - mean)
+        squares = np.array([tally(self.data.unit, column, len(self.data)) for column in terms.T]).T ** 2
+        error = np.sqrt(squares.sum(axis=0)) / spread
+        # Degrees of freedom: the effective number of terms; see Estimate.degrees_of_freedom.
+        freedom = squares.sum(axis=0) ** 2 / np.maximum((squares**2).sum(axis=0), 1e-300)
+        p_value = 2 * stdtr(np.maximum(freedom, 1.0), -np.abs(after) / np.maximum(error, 1e-300))
+        return before, after, error, p_value
+
+
+def _learned(compared: _Compared, view: View, made_of: FactorLines | PatternLines, clipped: Bools) -> Floats | None:
+    """Return what each row adds to the weighted means through the learned propensity, (n, C); None without scores."""
+    data, rows = compared.data, compared.rows[compared.has]
+    scores = view.propensity.scores(data.row_weight)
+    if scores is None:
+        return None
+    centred = compared.values[compared.has] - compared.mean
+    moved = (compared.weighted * ~clipped)[:, None] * centred
+    scores.add(rows, made_of, np.zeros(len(rows), dtype=np.intp), moved)
+    width = centred.shape[1]
+    found = scores.influence(np.eye(width)[:, None, :])
+    return np.asarray(found.T / compared.weighted.sum())
 
 
 def _always_recorded(data: Retrospective, rows: Ints) -> tuple[list[str], Floats]:

@@ -64,9 +64,9 @@ class Support(HandsOutCopies):
     balance : DataFrame
         For each of the 12 most wanted sets, and each column that is always recorded (label included): difference
         between the rows that have the set and all rows where it is supported, in standard deviations, before and after
-        weighting. ``p_value`` tests the difference after weighting, with weights taken as known: a learned propensity balances
-        the columns that it depends on, so theirs are too large. Sets that few runs want (``thresholds.wanted``) and
-        sets that every row has are left out. At most 10,000 rows are used. The largest difference comes first.
+        weighting. ``p_value`` tests the difference after weighting; the learning of logistic propensities counts. Sets that
+        few runs want (``thresholds.wanted``) and sets that every row has are left out. At most 10,000 rows are used. The
+        largest difference comes first.
     undecided : DataFrame
         Sets that are hardly ever recorded in a region but more often beside it, where the rows do not decide if they can be
         recorded: the rows are fewer than ``rows_needed``, or recording falls smoothly towards the region. Estimates treat
