@@ -18,6 +18,7 @@ from studies.labels import labels_study
 from studies.nuisances import correction_study, values_study
 from studies.outcomes import outcomes_study
 from studies.robustness import robustness_study
+from studies.seeds import seeds_study
 from studies.simulation import Task
 from studies.sizes import sizes_study
 from studies.support import SIZES as SUPPORT_SIZES
@@ -110,6 +111,25 @@ def efficiency(
             progress=lambda done, total: tell("problems", done, total),
         )
     _print(screen, summary, out)
+
+
+@app.command()
+def seeds(
+    draws: Annotated[int, typer.Option(min=1, help="Number of data sets of every problem.")] = 3,
+    rows: _Rows = 4000,
+    data: Annotated[
+        Path | None, typer.Option(envvar="AFAPE_DATA", help="Folder with heloc.csv and income.csv, for real rows.")
+    ] = None,
+    jobs: _Jobs = 1,
+    out: _Out = Path("studies/seeds"),
+) -> None:
+    """Measure how much estimates move with the seed."""
+    screen = Screen()
+    with screen.work(_INTERRUPTED) as tell:
+        task = Task(out, draws, rows, jobs, lambda done, total: tell("data sets", done, total))
+        summary = seeds_study(task, data)
+    screen.say(summary.to_string(index=False, float_format="{:.2f}".format))
+    screen.say(f"Written to {out}. Start with README.md.")
 
 
 @app.command()
