@@ -2,6 +2,7 @@
 
 import json
 import os
+from importlib.metadata import PackageNotFoundError
 from pathlib import Path
 
 import numpy as np
@@ -28,7 +29,7 @@ def complete_table(name):
     description = read_description(describe(name))
     if description.table.source == "synthetic":
         return description, synthetic_mar().complete
-    if public._bundled(HELOC) is None and not os.environ.get("AFAPE_DATA"):  # never from the network
+    if HELOC.packaged() is None and not os.environ.get("AFAPE_DATA"):  # never from the network
         pytest.skip("no real tables: set AFAPE_DATA or install teacher-xai")
     frame = {"heloc": load_heloc, "income": load_income}[name]()
     return description, afape.Retrospective(frame, description.make_problem())
@@ -120,8 +121,11 @@ def test_unknown_names_and_missing_data_end_with_a_message(tmp_path, monkeypatch
     def offline(**arguments):
         raise OSError("no route to host")
 
+    def absent(name):
+        raise PackageNotFoundError(name)
+
     monkeypatch.delenv("AFAPE_DATA", raising=False)
-    monkeypatch.setattr(public, "_bundled", lambda table: None)
+    monkeypatch.setattr(public, "distribution", absent)
     monkeypatch.setattr("sklearn.datasets.fetch_openml", offline)
     pytest.importorskip("jax")
     for name in ("heloc", "all"):

@@ -1,5 +1,6 @@
-"""Heloc and Income: where they come from, how they are recognised, what becomes of their codes."""
+"""Heloc, Income and SUPPORT: where they come from, how they are recognised, what becomes of their codes."""
 
+import importlib.util
 import os
 from importlib.metadata import PackageNotFoundError, distribution
 from types import SimpleNamespace
@@ -12,6 +13,7 @@ from afape.datasets import public
 from afape.datasets.heloc import HELOC, load_heloc
 from afape.datasets.income import INCOME, load_income
 from afape.datasets.public import DataNotFoundError, WrongTableError
+from afape.datasets.support import SUPPORT, load_support
 
 
 def has_tables():
@@ -160,3 +162,47 @@ def test_a_path_must_be_a_path():
 def test_numbers_are_numbers():
     assert load_heloc().drop(columns="RiskPerformance").dtypes.eq(np.float64).all()
     assert load_income()["age"].dtype == np.float64
+
+
+@pytest.fixture(scope="module")
+def support():
+    if importlib.util.find_spec("SurvSet") is None and not os.environ.get("AFAPE_DATA"):
+        pytest.skip("no SUPPORT table: set AFAPE_DATA or install SurvSet")
+    return load_support()
+
+
+def test_support_has_its_rows_and_its_gaps(support):
+    assert support.shape == (9105, 21)
+    assert support["died_180"].value_counts().to_dict() == {0: 4840, 1: 4265}
+    recorded = support.notna()
+    assert int((recorded["albumin"] & recorded["bilirubin"]).sum()) == 5182
+    assert int(recorded[["glucose", "bun", "urine"]].all(axis=1).sum()) == 4051
+    assert set(support["sex"]) == {"female", "male"}
+    assert support["disease"].nunique() == 8
+
+
+def test_the_file_and_the_package_give_one_table(support, tmp_path, monkeypatch):
+    """Also `AFAPE_DATA` names a folder with the file, and SurvSet is used where there is none."""
+    support.to_csv(tmp_path / "support2.csv", index=False)
+    assert load_support(tmp_path).equals(support)
+    if importlib.util.find_spec("SurvSet") is not None:
+        monkeypatch.delenv("AFAPE_DATA", raising=False)
+        assert load_support().equals(support)
+
+
+def test_a_changed_support_table_is_refused(support, tmp_path):
+    filled = support.assign(albumin=support["albumin"].fillna(0.0))  # the sum is right, the gaps are not
+    filled.to_csv(tmp_path / "support2.csv", index=False)
+    with pytest.raises(WrongTableError, match="'albumin' must sum to"):
+        load_support(tmp_path)
+    support.assign(urine=support["urine"] + 1).to_csv(tmp_path / "support2.csv", index=False)
+    with pytest.raises(WrongTableError, match="'urine' must sum to"):
+        load_support(tmp_path)
+
+
+def test_without_support_two_ways_are_named(monkeypatch):
+    monkeypatch.delenv("AFAPE_DATA", raising=False)
+    monkeypatch.setattr("afape.datasets.support.find_spec", lambda name: None)
+    with pytest.raises(DataNotFoundError, match=r"two ways.*support2\.csv.*AFAPE_DATA.*afape\[data\]"):
+        load_support()
+    assert SUPPORT.openml is None

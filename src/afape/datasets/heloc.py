@@ -7,7 +7,7 @@ import os
 import pandas as pd
 
 from .._arguments import check_choice
-from .public import PublicTable, read_public
+from .public import PublicTable, in_teacher_xai, read_public
 
 __all__ = ["HELOC", "load_heloc"]
 
@@ -23,14 +23,14 @@ _FEATURES = (
 HELOC = PublicTable(
     name="Heloc",
     files=("heloc.csv", "heloc_dataset_v1.csv"),
-    bundled="teacher/datasets/data/heloc_dataset_v1.csv",
+    package=("teacher-xai", "paper"),
+    packaged=lambda: in_teacher_xai("heloc_dataset_v1.csv"),
     openml=46932,
     columns=("RiskPerformance", *_FEATURES),
     n_rows=10_459,
     label="RiskPerformance",
     label_counts={"Bad": 5459, "Good": 5000},
     sums={"ExternalRiskEstimate": 705_206, "MSinceOldestTradeOpen": 1_926_604, "PercentTradesWBalance": 649_286},
-    renamed={},
 )
 
 _CODES = {"keep": [], "missing": [-8.0, -9.0], "all-missing": [-7.0, -8.0, -9.0]}

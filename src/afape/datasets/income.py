@@ -7,7 +7,7 @@ import os
 import pandas as pd
 
 from .._arguments import check_choice
-from .public import PublicTable, read_public
+from .public import PublicTable, in_teacher_xai, read_public
 
 __all__ = ["INCOME", "load_income"]
 
@@ -20,7 +20,8 @@ _COLUMNS = (
 INCOME = PublicTable(
     name="Income",
     files=("income.csv", "adult.csv"),
-    bundled="teacher/datasets/data/adult.csv",
+    package=("teacher-xai", "paper"),
+    packaged=lambda: in_teacher_xai("adult.csv"),
     openml=1590,
     columns=_COLUMNS,
     n_rows=32_561,

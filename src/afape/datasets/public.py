@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import os
 import socket
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
 from importlib.metadata import PackageNotFoundError, distribution
 from pathlib import Path
 
 import pandas as pd
 
-__all__ = ["DataNotFoundError", "PublicTable", "WrongTableError", "read_public"]
+__all__ = ["DataNotFoundError", "PublicTable", "WrongTableError", "in_teacher_xai", "read_public"]
 
 VARIABLE = "AFAPE_DATA"
 _SECONDS = 30.0  # timeout of the network
@@ -35,10 +35,10 @@ class PublicTable:
         Name in messages.
     files : tuple of str
         Names that its file may have in a folder.
-    bundled : str
-        Its path in the package ``teacher-xai``.
-    openml : int
-        Its number at OpenML.
+    package : tuple of (str, str)
+        The package that contains it, and the extra of afape that installs this package.
+    packaged : callable
+        Reads it from that package. Returns the table and its source, or None if the package is not installed.
     columns : tuple of str
         Its columns, in any order.
     n_rows : int
@@ -51,18 +51,24 @@ class PublicTable:
         Sums of some numeric columns.
     renamed : mapping
         Other names of columns in some copies.
+    gaps : mapping
+        Number of empty cells of the columns in ``sums`` that have any.
+    openml : int or None
+        Its number at OpenML, if it is there.
     """
 
     name: str
     files: tuple[str, ...]
-    bundled: str
-    openml: int
+    package: tuple[str, str]
+    packaged: Callable[[], tuple[pd.DataFrame, str] | None]
     columns: tuple[str, ...]
     n_rows: int
     label: str
     label_counts: Mapping[str, int]
     sums: Mapping[str, int]
-    renamed: Mapping[str, str]
+    renamed: Mapping[str, str] = field(default_factory=dict)
+    gaps: Mapping[str, int] = field(default_factory=dict)
+    openml: int | None = None
 
     def check(self, table: pd.DataFrame, source: str) -> None:
         """Raise an error with the difference if this is not the table."""
@@ -85,26 +91,23 @@ class PublicTable:
             )
         for column, expected in self.sums.items():
             numbers = pd.to_numeric(table[column], errors="coerce")
-            if numbers.isna().any() or round(float(numbers.sum())) != expected:
+            if numbers.isna().sum() != self.gaps.get(column, 0) or round(float(numbers.sum())) != expected:
                 raise WrongTableError(
-                    f"{source} is not the public {self.name} table: column {column!r} must sum to {expected:,}, but sums to "
-                    f"{float(numbers.sum()):,.0f}. Some values have been changed."
+                    f"{source} is not the public {self.name} table: column {column!r} must sum to {expected:,} with "
+                    f"{self.gaps.get(column, 0):,} gaps, but sums to "
+                    f"{float(numbers.sum()):,.0f} with {int(numbers.isna().sum()):,} gaps. Some values have been changed."
                 )
 
 
 def read_public(table: PublicTable, path: str | os.PathLike[str] | None) -> pd.DataFrame:
     """Read the table from the first source that has it, and check it.
 
-    The sources are the user's file or folder, the folder in ``AFAPE_DATA``, the copy in the package ``teacher-xai``, and
-    OpenML, in this order.
+    The sources are the user's file or folder, the folder in ``AFAPE_DATA``, the copy in an installed package, and OpenML, in
+    this order.
     """
-    file = _named(table, path) or _in_folder_of_variable(table) or _bundled(table)
-    if file is not None:
-        found, source = _read(file), str(file)
-    else:
-        found, source = _downloaded(table), f"OpenML {table.openml}"
+    file = _named(table, path) or _in_folder_of_variable(table)
+    found, source = (_read(file), str(file)) if file is not None else (table.packaged() or _downloaded(table))
     found = found.rename(columns=dict(table.renamed))
-    found = found.iloc[: table.n_rows] if file is None else found  # at OpenML the test rows follow
     table.check(found, source)
     return found[list(table.columns)].reset_index(drop=True)
 
@@ -138,13 +141,13 @@ def _inside(table: PublicTable, folder: Path) -> Path | None:
     return next((folder / name for name in table.files if (folder / name).is_file()), None)
 
 
-def _bundled(table: PublicTable) -> Path | None:
-    """Return the CSV file in ``teacher-xai``, without importing this package."""
+def in_teacher_xai(name: str) -> tuple[pd.DataFrame, str] | None:
+    """Read a CSV file of the package ``teacher-xai``, without importing this package; None if there is none."""
     try:
-        file = Path(str(distribution("teacher-xai").locate_file(table.bundled)))
+        file = Path(str(distribution("teacher-xai").locate_file(f"teacher/datasets/data/{name}")))
     except PackageNotFoundError:
         return None
-    return file if file.is_file() else None
+    return (_read(file), str(file)) if file.is_file() else None
 
 
 def _read(file: Path) -> pd.DataFrame:
@@ -154,7 +157,9 @@ def _read(file: Path) -> pd.DataFrame:
         raise WrongTableError(f"{file} cannot be read as CSV: {error}") from error
 
 
-def _downloaded(table: PublicTable) -> pd.DataFrame:
+def _downloaded(table: PublicTable) -> tuple[pd.DataFrame, str]:
+    if table.openml is None:
+        raise DataNotFoundError(f"The {table.name} table was not found. {_ways(table)}")
     from sklearn.datasets import fetch_openml
 
     before = socket.getdefaulttimeout()
@@ -170,12 +175,15 @@ def _downloaded(table: PublicTable) -> pd.DataFrame:
         socket.setdefaulttimeout(before)
     for column in found.columns[found.dtypes == "category"]:
         found[column] = found[column].astype(object).where(found[column].notna(), "?")
-    return found
+    return found.iloc[: table.n_rows], f"OpenML {table.openml}"  # at OpenML the test rows follow
 
 
 def _ways(table: PublicTable) -> str:
-    return (
-        f"There are three ways to supply it: pass the file as 'path' (on the command line --data), or put {table.files[0]} into "
-        f"a folder and set {VARIABLE} to it; pip install 'afape[paper]', which contains a copy; or connect to the network to "
-        f"download it from OpenML (data set {table.openml})."
-    )
+    package, extra = table.package
+    ways = [
+        f"pass the file as 'path' (on the command line --data), or put {table.files[0]} into a folder and set {VARIABLE} to it",
+        f"pip install 'afape[{extra}]', which installs {package} with a copy",
+    ]
+    if table.openml is not None:
+        ways.append(f"connect to the network to download it from OpenML (data set {table.openml})")
+    return f"There are {'three' if len(ways) == 3 else 'two'} ways to supply it: {'; or '.join(ways)}."
