@@ -9,6 +9,7 @@ import numpy as np
 
 from .._arrays import Bools, Floats, Ints, Singles, in_own_units, own_units
 from .._models import one_thread
+from ..data.alike_parts import alike_parts
 from ..data.extreme_values import limit_extreme_values
 from ..data.retrospective import Retrospective
 from .chained import chained
@@ -99,11 +100,13 @@ class Donors:
     seed: int
     _pools: dict[tuple[int, int, bytes], DonorPool] = field(init=False, repr=False, default_factory=dict)
     _trees: dict[tuple[bytes, int, int], DonorTree] = field(init=False, repr=False, default_factory=dict)
+    _halves: dict[int, Ints] = field(init=False, repr=False, default_factory=dict)
 
     def halves(self, data: Retrospective, table: int) -> Ints:
         """Half of each row in a table, 0 or 1, (n,); rows of one cluster share a half."""
-        n_units = int(data.unit.max()) + 1
-        return (np.random.default_rng([self.seed, 0, table]).permutation(n_units) % 2)[data.unit]
+        if table not in self._halves:
+            self._halves[table] = alike_parts(data, 2, np.random.default_rng([self.seed, 0, table]))
+        return self._halves[table]
 
     def pool(self, data: Retrospective, rows: Bools, table: int, half: int) -> DonorPool:
         """The donors of a half of the rows: these rows (n,), completed."""

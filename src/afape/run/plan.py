@@ -26,6 +26,7 @@ from ..action_values.known import KnownValues
 from ..action_values.models import DEFAULT_VALUES, LearnedValues, as_regressor
 from ..agents.policy import Policy, bind_to_records
 from ..classifiers import Classifier, check_classifier
+from ..data.alike_parts import alike_parts
 from ..data.label_group import with_label_group
 from ..data.retrospective import Retrospective, check_records
 from ..data.subgroups import Levels, levels_of
@@ -308,7 +309,7 @@ def _folds(data: Retrospective, options: Options, rng: np.random.Generator) -> t
 
 
 def assign_folds(data: Retrospective, n_folds: int, rng: np.random.Generator) -> Ints:
-    """Assign rows at random to folds of nearly equal size, (n,); rows of one cluster share a fold.
+    """Assign rows at random to folds that are alike (`alike_parts`), (n,); rows of one cluster share a fold.
 
     With one fold, propensities and action values are fitted and used on the same rows.
     """
@@ -319,9 +320,7 @@ def assign_folds(data: Retrospective, n_folds: int, rng: np.random.Generator) ->
             f"'n_folds' must not exceed the number of {'rows' if data.cluster is None else 'clusters'}, but is {n_folds} "
             f"for {n_units}. Lower it, or use n_folds=1."
         )
-    fold = np.empty(n_units, dtype=np.intp)
-    fold[rng.permutation(n_units)] = np.arange(n_units) % n_folds
-    return fold[data.unit]
+    return alike_parts(data, n_folds, rng)
 
 
 def split_folds(data: Retrospective, split: float, rng: np.random.Generator) -> Ints:

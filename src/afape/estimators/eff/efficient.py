@@ -96,8 +96,8 @@ class Efficient:
     *Order q* separates components of at most q groups; the rest of :math:`g_S` keeps the weight :math:`w_S`. Another split
     adds one group after the other (`Split`). Its components contain fewer conditional means, so large weights amplify their
     errors less. The candidates are orders 0 to 3, the largest affordable order, the split step by step, and DRL-Semi. They
-    are combined with minimum-variance shares, shrunk towards the largest order unless the gain is significant: by the factor
-    :math:`\max(0, 1 - 8/t^2)`, with t the robust t statistic of a regression: the influence values of the largest order on
+    are combined with minimum-variance shares, shrunk towards the split step by step unless the gain is significant: by the factor
+    :math:`\max(0, 1 - 8/t^2)`, with t the robust t statistic of a regression: the influence values of that split on
     their difference from those of the mixture without shrinkage. The mixture is right for any propensity if m and the action
     values are right.
 
@@ -169,12 +169,12 @@ class Efficient:
 
     @cached_property
     def _mixed(self) -> Mixed:
-        """The mixture of the candidates: splits, then DRL. It starts from the largest order."""
+        """The mixture of the candidates: splits, then DRL. It starts from the first one, the split step by step."""
         booked = [*(one.booked(self.columns) for one in self._composed), self._doubly_booked]
         found = [(b.values, b.influence) for b in booked if b.influence is not None]
         data, drawn = self.evidence.data, self.evidence.fitted.drawn
         errors = [*(self._mean_errors(split) for split in self.splits), self._doubly_booked.errors]
-        return Mixed(found, errors, self._kinds, max(len(self.splits) - 1, 0), data.unit, drawn, data.weight)
+        return Mixed(found, errors, self._kinds, 0, data.unit, drawn, data.weight)
 
     @property
     def _kinds(self) -> list[Alike]:

@@ -13,7 +13,7 @@ from ..._arrays import Floats, Ints, tally
 __all__ = ["Alike", "Mixed", "Mixture", "least_variance_shares"]
 
 _CAUTION = 8.0  # squared t statistic below which the gain of a mixture counts as chance
-_PARTS = 5  # folds of the rows; the shares of each fold are chosen on the others
+_PARTS = 20  # folds of the rows; the shares of each fold are chosen on the others
 _ROUNDING = 1e-20  # squares below this share of a squared value are rounding errors
 
 
@@ -45,7 +45,7 @@ class Mixture:
 
     @cached_property
     def left_out(self) -> Floats:
-        r"""Shares :math:`\lambda_{-k}` that are chosen without fold k of the rows, (5, C).
+        r"""Shares :math:`\lambda_{-k}` that are chosen without fold k of the rows, (20, C).
 
         Minimum-variance shares make the variance look smaller than it is. With shares that were chosen on other rows, the
         influence values :math:`\lambda_{-k(i)} \cdot \phi_i` vary as they would on new rows.
