@@ -16,7 +16,7 @@ from .section import DescriptionError
 
 __all__ = ["make_agents", "parse_agent", "saved_agent_file"]
 
-_KINDS = "'random:0.1', 'fixed:group,group', 'all', 'none', 'dqn', 'fitted-q', or 'file:PATH' for a saved agent"
+_KINDS = "'random:0.1', 'fixed:group,group', 'all', 'none', 'dqn', 'dqn:recorded', 'fitted-q', or 'file:PATH' for a saved agent"
 
 Train = Callable[[Retrospective, Classifier], Policy]
 
@@ -47,7 +47,8 @@ def parse_agent(text: str, rounds: int, seed: int, folder: Path) -> Policy | Tra
     plain: dict[str, Callable[[], Policy | Train]] = {
         "all": AcquireAll,
         "none": AcquireNone,
-        "dqn": lambda: _dqn(rounds, seed),
+        "dqn": lambda: _dqn(rounds, seed, "all"),
+        "dqn:recorded": lambda: _dqn(rounds, seed, "recorded"),
         "fitted-q": lambda: _fitted_q(seed),
     }
     if text not in plain:
@@ -61,12 +62,12 @@ def saved_agent_file(text: str, folder: Path) -> Path | None:
     return folder / rest if kind == "file" and rest else None
 
 
-def _dqn(rounds: int, seed: int) -> Train:
+def _dqn(rounds: int, seed: int, targets: str) -> Train:
     def train(data: Retrospective, classifier: Classifier) -> Policy:
         from ..agents.dqn import DQN
         from ..agents.settings import Training
 
-        return DQN(Training(n_rounds=rounds), random_state=seed).fit(data, classifier)
+        return DQN(Training(n_rounds=rounds), targets=targets, random_state=seed).fit(data, classifier)
 
     return train
 

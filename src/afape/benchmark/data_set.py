@@ -18,6 +18,7 @@ from ..missingness.assumptions import MAR
 from ..missingness.known_propensity import KnownPropensity
 from ..propensity.learned import LearnedPropensity
 from ..results.comparison import Comparison
+from ..run.bootstrap import Bootstrap
 from ..support.thresholds import SupportThresholds
 from ..walk.walker import WalkOptions
 from ..warnings import AfapeWarning
@@ -40,7 +41,9 @@ def data_set_records(world: World, run: Run, rows: int, seed: int, k: int) -> li
     Rows and gaps depend on seed, number of rows and k only, so runs of the same size have the same data sets.
     """
     rng = np.random.default_rng([seed, rows, k])
-    complete = world.population.take(rng.integers(len(world.population), size=rows))
+    n = len(world.population)
+    drawn = rng.integers(n, size=rows) if run.replace else rng.permutation(n)[:rows]
+    complete = world.population.take(drawn)
     data = world.mechanism.hide(complete, int(rng.integers(2**32)))
     policies = {name: world.policies[name] for name in run.agents or world.policies}
     walk = WalkOptions(max_states=0, n_trajectories=run.trajectories) if run.trajectories else WalkOptions()
@@ -61,7 +64,7 @@ def data_set_records(world: World, run: Run, rows: int, seed: int, k: int) -> li
             name: true_cost(complete, policy, world.classifier, random_state=k, walk=walk)
             for name, policy in policies.items()
         }
-    return [*_complete_records(without_gaps, world), *_records(comparison, world)]
+    return [*_complete_records(without_gaps, world), *_records(comparison, world, run.frozen > 0)]
 
 
 def _nuisances(run: Run, known: KnownPropensity | None) -> dict[str, Any]:
@@ -77,6 +80,9 @@ def _nuisances(run: Run, known: KnownPropensity | None) -> dict[str, Any]:
         options["n_imputations"] = run.imputations
     if run.split:
         options["split"] = run.split
+    if run.frozen:
+        options["bootstrap"] = Bootstrap(run.frozen, refit=False)
+    options["acquisition_weight"] = run.acquisition_weight
     if not run.bounds:
         options["thresholds"] = SupportThresholds(share=1.0)
     return options
@@ -103,12 +109,22 @@ def _complete_records(costs: Mapping[str, Mapping[str, Estimate]], world: World)
     return out
 
 
-def _records(comparison: Comparison, world: World) -> list[dict[str, Any]]:
+def _records(comparison: Comparison, world: World, frozen: bool) -> list[dict[str, Any]]:
     out = []
     for line in comparison.table.to_dict("records"):
         support = comparison.evaluations[line["policy"]].support
         warned = [*(["support"] if support.warnings else []), *(["heavy"] if support.heavy else [])]
         line |= {"agent": line["policy"], "truth": world.truth[line["policy"]][line["target"]]}
+        if frozen and (answer := comparison[line["policy"]].answers[line["estimator"]]).estimates:
+            line |= _frozen(answer.estimates[line["target"]])
         line |= {"unsupported": support.unsupported, "support": "; ".join(warned)}
         out.append({column: line.get(column, np.nan) for column in COLUMNS})
     return out
+
+
+def _frozen(estimate: Estimate) -> dict[str, float]:
+    """Standard error and normal interval from the bootstrap replicates; nothing for `mi`, which has none."""
+    if estimate.replicates is None:
+        return {}
+    low, high = estimate.interval(kind="bootstrap-normal")
+    return {"std_error": estimate.bootstrap_std_error, "lower": low, "upper": high}

@@ -19,6 +19,8 @@ __all__ = ["BlockOdds", "Description", "FigureSpec", "Mechanism", "Run", "TableS
 _SOURCES = ("synthetic", "heloc", "income")
 _SCALES = ("raw", "standard", "unit")
 _FIGURES = ("convergence", "intervals", "robustness")
+_TARGETS = ("misclassification", "acquisition", "total")
+_CODES = ("keep", "mean")
 _VALUES = ("quadratic", "pooled", "boosting", "network", "constant")
 
 
@@ -29,6 +31,7 @@ class TableSource:
     source: str
     file: str = ""
     rows: int = 150_000  # of the synthetic problem; a quick run takes at most this many rows of any table
+    codes: str = "keep"  # of Heloc: "keep" drops rows that contain only codes, "mean" keeps them and sets codes to the mean
 
 
 @dataclass(frozen=True)
@@ -82,6 +85,14 @@ class Run:
         both give the same numbers.
     assume : tuple of str
         Assume MAR given these groups, in place of the assumption that fits the mechanism.
+    acquisition_weight : {"before", "after"}
+        Weight of a price in IPW, see `evaluate`.
+    frozen : int
+        Replicates of a bootstrap that learns nothing again. Standard errors and intervals come from it, as in the paper; 0
+        for standard errors from influence values.
+    replace : bool
+        True if rows are drawn with replacement. False draws each row at most once, so a data set of all rows is the
+        population.
     bounds : bool
         True if bounds replace estimates where more than 1 % of the runs are unsupported, as in `evaluate`. If False, errors
         can be measured everywhere.
@@ -100,6 +111,9 @@ class Run:
     imputations: int = 5
     trajectories: int = 0
     assume: tuple[str, ...] = ()
+    acquisition_weight: str = "before"
+    frozen: int = 0
+    replace: bool = True
     bounds: bool = False
 
 
@@ -114,6 +128,13 @@ class FigureSpec:
     estimators: tuple[str, ...]
     title: str
     words: str
+    targets: tuple[str, ...] = ("total",)
+
+    @property
+    def files(self) -> dict[str, str]:
+        """Names of the files without suffix, by target; the first target has the name of the figure."""
+        first = self.targets[0]
+        return {target: self.name if target == first else f"{self.name}-{target}" for target in self.targets}
 
 
 @dataclass(frozen=True)
@@ -163,7 +184,7 @@ class Description:
         return hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()[:16]
 
 
-def read_description(file: str | Path, *, quick: bool = False) -> Description:
+def read_description(file: str | Path, *, quick: bool = False, full: bool = False) -> Description:
     """Read and check the description of an experiment.
 
     Parameters
@@ -172,9 +193,14 @@ def read_description(file: str | Path, *, quick: bool = False) -> Description:
         TOML file. An unknown key is an error that names its section.
     quick : bool
         True if the reduced sizes of the description are used.
+    full : bool
+        True if the full sizes of the description are used, where a run states them.
     """
     file = check_path("file", file, "the path of a TOML file")
     check_flag("quick", quick)
+    check_flag("full", full)
+    if quick and full:
+        raise DescriptionError("'quick' and 'full' cannot both be true: choose reduced or full sizes.")
     try:
         content = tomllib.loads(file.read_text(encoding="utf-8"))
     except FileNotFoundError as error:
@@ -185,7 +211,7 @@ def read_description(file: str | Path, *, quick: bool = False) -> Description:
     less = top.section("quick", optional=True)
     name, agents = top.text("name"), top.texts_by_name("agents")
     train, trees, depth = _models(top, less, quick)
-    runs = tuple(_run(section, agents, quick) for section in top.sections("runs"))
+    runs = tuple(_run(section, agents, quick, full) for section in top.sections("runs"))
     found = Description(
         name=name,
         title=top.text("title", default=name),
@@ -223,13 +249,16 @@ def _models(top: Section, less: Section, quick: bool) -> tuple[float, int, int]:
 
 def _table(section: Section, less: Section, quick: bool) -> TableSource:
     source, file = section.text("source", default=""), section.text("file", default="")
-    rows = section.whole("rows", default=150_000)
+    rows, codes = section.whole("rows", default=150_000), section.text("codes", default="keep")
     section.finish()
+    section.require("codes", codes, _CODES)
+    if codes != "keep" and source != "heloc":
+        raise DescriptionError(f"{section}: 'codes' is for the source heloc, which has codes for missing values.")
     if bool(source) == bool(file):
         raise DescriptionError(f"{section} must have 'source', one of {list(_SOURCES)}, or 'file', but not both.")
     if source and source not in _SOURCES:
         raise DescriptionError(f"{section} must have a 'source' among {list(_SOURCES)}, but it is {source!r}.")
-    return TableSource(source, file, less.whole("rows", default=6000) if quick else rows)
+    return TableSource(source, file, less.whole("rows", default=6000) if quick else rows, codes)
 
 
 def _problem(section: Section) -> dict[str, Any]:
@@ -276,7 +305,7 @@ def _block(section: Section) -> BlockOdds:
     return found
 
 
-def _run(section: Section, agents: Mapping[str, str], quick: bool) -> Run:
+def _run(section: Section, agents: Mapping[str, str], quick: bool, full: bool) -> Run:
     less = section.section("quick", optional=True)
     rows, draws = section.wholes("rows"), section.whole("draws", default=20)
     estimators, agents_named = section.texts("estimators", default=()), section.texts("agents", default=())
@@ -285,6 +314,10 @@ def _run(section: Section, agents: Mapping[str, str], quick: bool) -> Run:
         estimators = less.texts("estimators", default=estimators)
         agents_named = less.texts("agents", default=agents_named)
     less.finish(also=("rows", "draws", "estimators", "agents"))
+    more = section.section("full", optional=True)
+    if full:
+        rows, draws = more.wholes("rows", default=rows), more.whole("draws", default=draws)
+    more.finish(also=("rows", "draws"))
     run = Run(
         name=section.text("name"),
         rows=rows,
@@ -299,11 +332,17 @@ def _run(section: Section, agents: Mapping[str, str], quick: bool) -> Run:
         imputations=section.whole("imputations", default=5),
         trajectories=section.whole("trajectories") if "trajectories" in section.content else 0,
         assume=section.texts("assume", default=()),
+        acquisition_weight=section.text("acquisition_weight", default="before"),
+        frozen=section.whole("frozen") if "frozen" in section.content else 0,
+        replace=section.flag("replace", default=True),
         bounds=section.flag("bounds", default=False),
     )
     section.finish()
     section.require("propensity", run.propensity, ("learned", "constant"))
     section.require("values", run.values, _VALUES)
+    section.require("acquisition_weight", run.acquisition_weight, ("before", "after"))
+    if run.frozen == 1:
+        raise DescriptionError(f"{section}: 'frozen' must be at least 2, because a standard error needs two replicates.")
     for agent in run.agents:
         section.require("agents", agent, tuple(agents))
     return run
@@ -318,8 +357,13 @@ def _figure(section: Section, runs: tuple[Run, ...], agents: Mapping[str, str]) 
         section.texts("estimators", default=()),
         section.text("title", default=""),
         section.text("words", default=""),
+        section.texts("targets", default=("total",)),
     )
     section.finish()
+    for target in figure.targets:
+        section.require("targets", target, _TARGETS)
+    if not figure.targets:
+        raise DescriptionError(f"{section}: 'targets' must name at least one of {list(_TARGETS)}.")
     section.require("kind", figure.kind, _FIGURES)
     for run in figure.runs:
         section.require("runs", run, tuple(r.name for r in runs))

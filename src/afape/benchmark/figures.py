@@ -21,27 +21,29 @@ def draw_figures(description: Description, results: pd.DataFrame, summary: pd.Da
 
     for spec in description.figures:
         agents = list(spec.agents) or list(dict.fromkeys(results["agent"]))
-        shown, short = (
-            table[(table["target"] == "total") & table["run"].isin(spec.runs) & table["agent"].isin(agents)]
-            for table in (results, summary)
-        )
-        with mpl.rc_context(FIGURE_STYLE):
-            figure = _figure(spec, shown, short, agents)
-            figure.suptitle(spec.title, fontsize=10, x=0.01, ha="left")
-            figure.savefig(folder / f"{spec.name}.png", dpi=200, metadata={"Software": None})
-            figure.savefig(folder / f"{spec.name}.svg", dpi=200, metadata={"Date": None})
+        for target, name in spec.files.items():
+            shown, short = (
+                table[(table["target"] == target) & table["run"].isin(spec.runs) & table["agent"].isin(agents)]
+                for table in (results, summary)
+            )
+            with mpl.rc_context(FIGURE_STYLE):
+                figure = _figure(spec, shown, short, agents, f"{target} cost")
+                figure.suptitle(spec.title, fontsize=10, x=0.01, ha="left")
+                figure.savefig(folder / f"{name}.png", dpi=200, metadata={"Software": None})
+                figure.savefig(folder / f"{name}.svg", dpi=200, metadata={"Date": None})
 
 
-def _figure(spec: FigureSpec, results: pd.DataFrame, summary: pd.DataFrame, agents: list[str]) -> Any:
+def _figure(spec: FigureSpec, results: pd.DataFrame, summary: pd.DataFrame, agents: list[str], cost: str) -> Any:
     if spec.kind == "convergence":
         known = [e for e in dict.fromkeys(results["estimator"]) if e != COMPLETE]
         chosen = [e for e in spec.estimators if e in set(results["estimator"])]
-        return convergence_figure(results, agents, chosen or known)
+        return convergence_figure(results, agents, chosen or known, cost)
     if spec.kind == "robustness":
-        return robustness_figure(summary[summary["estimator"] != COMPLETE], agents, spec.runs)
+        return robustness_figure(summary[summary["estimator"] != COMPLETE], agents, spec.runs, cost)
     results, summary = _with_names(results, spec.runs), _with_names(summary, spec.runs)
     names = list(dict.fromkeys(summary["name"]))
-    return intervals_figure(results, summary, agents, [n for n in spec.estimators if n in names] or _in_order(names))
+    chosen = [n for n in spec.estimators if n in names]
+    return intervals_figure(results, summary, agents, chosen or _in_order(names), cost)
 
 
 def _with_names(table: pd.DataFrame, runs: tuple[str, ...]) -> pd.DataFrame:

@@ -6,6 +6,8 @@ from typing import TYPE_CHECKING
 
 import pandas as pd
 
+from .summary import COSTS
+
 if TYPE_CHECKING:
     from .runner import Finished
 
@@ -24,10 +26,13 @@ def write_page(finished: Finished, command: str) -> None:
     description, folder = finished.description, finished.folder
     texts = [f"# {description.title}", description.about.strip(), _how(finished, command)]
     for spec in description.figures:
-        texts += [f"## {spec.title or spec.name}", f"![{spec.title}]({spec.name}.png)", spec.words.strip()]
+        pictures = [f"![{spec.title}]({name}.png)" for name in spec.files.values()]
+        texts += [f"## {spec.title or spec.name}", *pictures, spec.words.strip()]
     if len(finished.efficiency):
         texts += ["## Rows needed at equal root mean squared error", _EFFICIENCY, markdown(efficiency_table(finished))]
-    texts += ["## Errors and coverage of the total cost", _COVERAGE, markdown(coverage_table(finished))]
+    texts += ["## Errors and coverage", _COVERAGE]
+    for target in COSTS:
+        texts += [f"### {target.capitalize()} cost", markdown(coverage_table(finished, target))]
     if warned := _support(finished):
         texts += ["## Support", warned]
     (folder / "README.md").write_text("\n\n".join(text for text in texts if text) + "\n", encoding="utf-8")
@@ -35,7 +40,7 @@ def write_page(finished: Finished, command: str) -> None:
 
 _EFFICIENCY = (
     "How many times fewer rows an estimator needs than `ipw-miss` (with a true propensity: than `ipw-miss-gt`) for the same root "
-    "mean squared error of the total cost, with the range of 95 % of bootstrap replicates. *never*: the estimator is known to "
+    "mean squared error, with the range of 95 % of bootstrap replicates. *never*: the estimator is known to "
     "be biased, or its bias at the largest size exceeds four Monte Carlo errors; more rows do not remove a bias. The ratio of a "
     "run with one size and few data sets is rough."
 )
@@ -73,6 +78,7 @@ def efficiency_table(finished: Finished) -> pd.DataFrame:
         lines.append(
             {
                 "run": line["run"],
+                "target": line["target"],
                 "agent": line["agent"],
                 "estimator": line["estimator"],
                 "against": line["against"],
@@ -82,9 +88,9 @@ def efficiency_table(finished: Finished) -> pd.DataFrame:
     return pd.DataFrame(lines)
 
 
-def coverage_table(finished: Finished) -> pd.DataFrame:
-    """Return bias and coverage of the total cost as texts, at the largest size of each run."""
-    total = finished.summary[finished.summary["target"] == "total"]
+def coverage_table(finished: Finished, target: str = "total") -> pd.DataFrame:
+    """Return bias and coverage of a cost as texts, at the largest size of each run."""
+    total = finished.summary[finished.summary["target"] == target]
     total = total[total["rows"] == total.groupby("run")["rows"].transform("max")]
     lines = []
     for line in total.to_dict("records"):

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from .._arguments import check_folder, did_you_mean, shown
-from .claims import write_claims
+from .claims_page import write_claims
 from .description import read_description
 from .identity import identity_of
 from .manifest import refuse_other
@@ -37,6 +37,7 @@ def reproduce(
     settings: Settings | None = None,
     *,
     quick: bool = False,
+    full: bool = False,
     draws: int | None = None,
     tell: Tell | None = None,
 ) -> list[Finished]:
@@ -52,6 +53,8 @@ def reproduce(
         Seed, number of processes, path of the real tables.
     quick : bool
         True for a reduced run, which only shows that everything works.
+    full : bool
+        True for data sets of the paper's sizes in all runs, which takes many hours.
     draws : int, optional
         Largest number of data sets of each size.
     tell : callable, optional
@@ -59,7 +62,7 @@ def reproduce(
     """
     folder, settings = check_folder("folder", folder), check_settings(settings, tell)
     names = EXPERIMENTS if isinstance(name, str) and name == "all" else (name,)
-    described = [read_description(describe(n), quick=quick) for n in names]
+    described = [read_description(describe(n), quick=quick, full=full) for n in names]
     if draws is not None:
         described = [d.reduced(draws) for d in described]
     places = [folder / n for n in names] if name == "all" else [folder]

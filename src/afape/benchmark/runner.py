@@ -21,7 +21,7 @@ from .figures import draw_figures
 from .identity import identity_of
 from .manifest import finish_manifest, only_run, start_manifest
 from .page import write_page
-from .summary import data_efficiency, summarise_results
+from .summary import COSTS, data_efficiency, summarise_results
 from .world import Tell, World, complete_table, make_world
 
 __all__ = ["Finished", "Settings", "check_settings", "require_packages", "run_experiment"]
@@ -69,7 +69,7 @@ def check_settings(settings: Any, tell: Any) -> Settings:
 def require_packages(description: Description) -> None:
     """Raise an error, before the experiment starts, if it needs packages that are not installed."""
     needed = {"matplotlib": "plot", "pyarrow": "paper"}
-    if "dqn" in description.agents.values():
+    if any(agent.startswith("dqn") for agent in description.agents.values()):
         needed |= {"jax": "agents", "optax": "agents"}
     absent = [name for name in needed if find_spec(name) is None]
     if absent:
@@ -81,7 +81,18 @@ def require_packages(description: Description) -> None:
 
 @dataclass(frozen=True, eq=False)
 class Finished(HandsOutCopies):
-    """The results of an experiment: tidy results, summary, data efficiency, and the share of complete rows."""
+    """The results of an experiment: tidy results, summary, data efficiency, and how much is recorded.
+
+    Attributes
+    ----------
+    description : Description
+    folder : Path
+    results, summary, efficiency : DataFrame
+    complete_share : float
+        Share of the rows that stay complete.
+    recorded_shares : tuple of float
+        Share of the rows with k groups with a price recorded, for k = 0, 1, ...
+    """
 
     description: Description
     folder: Path
@@ -89,6 +100,7 @@ class Finished(HandsOutCopies):
     summary: pd.DataFrame
     efficiency: pd.DataFrame
     complete_share: float
+    recorded_shares: tuple[float, ...] = ()
 
 
 def run_experiment(
@@ -133,7 +145,10 @@ def _run(description: Description, folder: Path, settings: Settings, tell: Tell)
     prepared = time.perf_counter() - began
     results = _results(description, world, folder, settings, own, tell)
     summary = summarise_results(results)
-    efficiency = pd.concat([data_efficiency(results, run.name) for run in description.runs], ignore_index=True)
+    efficiency = pd.concat(
+        [data_efficiency(results, run.name, target) for run in description.runs for target in COSTS],
+        ignore_index=True,
+    )
     tell(f"{description.name}: figures", 0, 1)
     results.to_parquet(folder / "results.parquet", index=False)
     escaped_cells(results).to_csv(folder / "results.csv", index=False)
@@ -141,7 +156,9 @@ def _run(description: Description, folder: Path, settings: Settings, tell: Tell)
     if len(efficiency):
         escaped_cells(efficiency).to_csv(folder / "efficiency.csv", index=False, float_format="%.6g")
     draw_figures(description, results, summary, folder)
-    finished = Finished(description, folder, results, summary, efficiency, world.complete_share)
+    finished = Finished(
+        description, folder, results, summary, efficiency, world.complete_share, world.recorded_shares
+    )
     write_page(finished, settings.command)
     seconds = {"preparation": round(prepared, 1), "all": round(time.perf_counter() - began, 1)}
     finish_manifest(
@@ -150,6 +167,7 @@ def _run(description: Description, folder: Path, settings: Settings, tell: Tell)
         seconds_of_last_start=seconds,
         processes=settings.jobs,
         complete_share=round(world.complete_share, 4),
+        recorded_shares=[round(share, 4) for share in world.recorded_shares],
         runs={run.name: {"rows": list(run.rows), "draws": run.draws} for run in description.runs},
     )
     return finished

@@ -12,8 +12,9 @@ from .._arrays import Floats
 from ..estimators.catalogue import METHODS
 from .data_set import COMPLETE
 
-__all__ = ["data_efficiency", "summarise_results"]
+__all__ = ["COSTS", "data_efficiency", "summarise_results"]
 
+COSTS = ("misclassification", "total")  # the targets of pages and verdicts: J and J_total of the paper
 _KEYS = ["run", "rows", "agent", "estimator", "target"]
 _COLUMNS = [*_KEYS, "draw", "truth", "estimate", "std_error", "lower", "upper", "ess", "unsupported", "support"]
 _REPLICATES = 400
@@ -131,6 +132,7 @@ def data_efficiency(
             lines.append(
                 {
                     "run": run,
+                    "target": target,
                     "agent": agent,
                     "estimator": name,
                     "against": reference,

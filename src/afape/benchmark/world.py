@@ -26,6 +26,7 @@ from .agents import Train, make_agents, parse_agent
 from .description import BlockOdds, Description, Mechanism
 from .section import DescriptionError
 from .synthetic import synthetic_mar
+from .trajectories import recorded_shares
 
 __all__ = ["Tell", "World", "complete_table", "make_mechanism", "make_world"]
 
@@ -57,6 +58,8 @@ class World:
         True cost J by agent and target.
     complete_share : float
         Share of the rows that stay complete.
+    recorded_shares : tuple of float
+        Share of the rows with k groups with a price recorded, for k = 0, 1, ...
     """
 
     population: Retrospective
@@ -66,6 +69,7 @@ class World:
     policies: Mapping[str, Policy]
     truth: Mapping[str, Mapping[str, float]]
     complete_share: float
+    recorded_shares: tuple[float, ...]
 
 
 def make_world(description: Description, complete: Retrospective, folder: Path, seed: int, tell: Tell) -> World:
@@ -81,13 +85,14 @@ def make_world(description: Description, complete: Retrospective, folder: Path, 
     shares = [description.train, 1 - description.train]
     train, _ = gaps.split(shares, seed)
     _, population = complete.split(shares, seed)
+    _check_sizes(description, len(population))
     tell("training classifier and agents", 0, 1)
     forest = RandomForestClassifier(description.trees, max_depth=description.depth, random_state=seed)
     classifier = ImputedClassifier(forest, random_state=seed, decide="label").fit(train)  # as in the paper
     policies = make_agents(wanted, train, classifier, folder)
     truth = _truth(population, policies, classifier, folder / "truth.json", tell)
     share = float(gaps.complete.mean())
-    return World(population, mechanism, missingness, classifier, policies, truth, share)
+    return World(population, mechanism, missingness, classifier, policies, truth, share, recorded_shares(gaps))
 
 
 def complete_table(description: Description, data: Path | None, seed: int) -> Retrospective:
@@ -111,8 +116,15 @@ def complete_table(description: Description, data: Path | None, seed: int) -> Re
 def _load_table(description: Description, data: Path | None) -> pd.DataFrame:
     source = description.table
     if source.source:
-        return load_heloc(data) if source.source == "heloc" else load_income(data)
+        if source.source == "income":
+            return load_income(data)
+        return load_heloc(data) if source.codes == "keep" else _without_codes(load_heloc(data, codes="all-missing", empty_rows="keep"))
     return _read(Path(description.folder) / source.file if data is None else data)
+
+
+def _without_codes(frame: pd.DataFrame) -> pd.DataFrame:
+    """Return the table with the mean of its column in every blank cell."""
+    return frame.fillna(frame.mean(numeric_only=True))
 
 
 def _read(file: Path) -> pd.DataFrame:
@@ -129,6 +141,16 @@ def _check_agents(wanted: Mapping[str, Policy | Train], complete: Retrospective)
     for agent in wanted.values():
         if not callable(agent):
             bind_to_records(agent, complete, "agents")
+
+
+def _check_sizes(description: Description, n_rows: int) -> None:
+    """Refuse data sets without replacement that are larger than the population, before anything is trained."""
+    for run in description.runs:
+        if not run.replace and max(run.rows) > n_rows:
+            raise DescriptionError(
+                f"The run {run.name!r} draws {max(run.rows)} rows without replacement, but only {n_rows} rows are left after "
+                "training. Lower 'rows', or set 'replace' to true."
+            )
 
 
 def make_mechanism(described: Mechanism, data: Retrospective) -> tuple[AnyMechanism, MAR | MNAR]:

@@ -23,6 +23,7 @@ _Name = Annotated[
 ]
 _File = Annotated[Path, typer.Argument(help="TOML file that describes the experiment.", show_default=False)]
 _Quick = Annotated[bool, typer.Option("--quick", help="A reduced run, which only shows that everything works.")]
+_Full = Annotated[bool, typer.Option("--full", help="Data sets of the paper's sizes in all runs; takes many hours.")]
 _Draws = Annotated[int | None, typer.Option(min=2, help="Largest number of data sets of each size.")]
 _Data = Annotated[Path | None, typer.Option(help="The table, or a folder with heloc.csv and income.csv.")]
 _Out = Annotated[
@@ -36,6 +37,7 @@ def reproduce(
     name: _Name,
     out: _Out = None,
     quick: _Quick = False,
+    full: _Full = False,
     jobs: options.Jobs = 1,
     seed: options.Seed = 0,
     draws: _Draws = None,
@@ -57,7 +59,7 @@ def reproduce(
         done = []
         if not describe:
             settings = room.Settings(seed, jobs, data, _command())
-            done = room.reproduce(name, folder, settings, quick=quick, draws=draws, tell=tell)
+            done = room.reproduce(name, folder, settings, quick=quick, full=full, draws=draws, tell=tell)
     if describe and description is not None:
         screen.say(description.read_text(encoding="utf-8"))
     else:

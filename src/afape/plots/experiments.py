@@ -68,7 +68,7 @@ def style_of(estimator: str) -> dict[str, Any]:
     return {"color": _COLOURS.get(method, "#444444"), "marker": _MARKERS.get(method, "o")}
 
 
-def plot_convergence(ax: Any, results: pd.DataFrame, estimators: Sequence[str]) -> Any:
+def plot_convergence(ax: Any, results: pd.DataFrame, estimators: Sequence[str], cost: str = "total cost") -> Any:
     """Draw the mean estimate of one agent against the number of rows, with the range of the middle 90 % of the data sets."""
     ax.axhline(results["truth"].iloc[0], color="black", lw=1.2, ls="--", label="J (truth)", zorder=3)
     for name in estimators:
@@ -77,7 +77,7 @@ def plot_convergence(ax: Any, results: pd.DataFrame, estimators: Sequence[str]) 
         low, high = own.quantile(0.05), own.quantile(0.95)
         ax.fill_between(low.index, low, high, color=style["color"], alpha=0.15, lw=0)
         ax.plot(own.mean().index, own.mean(), label=name, ms=3.5, lw=1.3, **style)
-    return _rows_axis(ax, results, "estimated total cost")
+    return _rows_axis(ax, results, f"estimated {cost}")
 
 
 def plot_error(ax: Any, results: pd.DataFrame, estimators: Sequence[str]) -> Any:
@@ -106,7 +106,9 @@ def _rows_axis(ax: Any, results: pd.DataFrame, label: str) -> Any:
     return ax
 
 
-def plot_intervals(ax: Any, results: pd.DataFrame, summary: pd.DataFrame, names: Sequence[str]) -> Any:
+def plot_intervals(
+    ax: Any, results: pd.DataFrame, summary: pd.DataFrame, names: Sequence[str], cost: str = "total cost"
+) -> Any:
     """Draw the estimates of one agent, one line per ``name``: data sets, mean, mean interval, number of covering intervals.
 
     Estimates and intervals outside the limits of the axis are drawn at its margin.
@@ -134,7 +136,7 @@ def plot_intervals(ax: Any, results: pd.DataFrame, summary: pd.DataFrame, names:
     ax.set_yticks(range(len(names)), list(reversed(names)), parse_math=False)
     ax.tick_params(axis="y", length=0)
     ax.grid(axis="x", color="0.93", lw=0.6)
-    ax.set_xlabel("total cost")
+    ax.set_xlabel(cost)
     return ax
 
 
@@ -149,7 +151,7 @@ def _limits(lines: pd.DataFrame, truth: float) -> tuple[float, float]:
     return low - pad, high + pad
 
 
-def plot_robustness(ax: Any, summary: pd.DataFrame, settings: Sequence[str]) -> Any:
+def plot_robustness(ax: Any, summary: pd.DataFrame, settings: Sequence[str], cost: str = "total cost") -> Any:
     """Draw the mean estimate of one agent in each setting (column ``run``); bars cover 95 % of the data sets."""
     ax.axvline(float(summary["truth"].iloc[0]), color="black", lw=1.0, ls="--", label="J (truth)", zorder=1)
     estimators = list(dict.fromkeys(summary["estimator"]))
@@ -166,16 +168,18 @@ def plot_robustness(ax: Any, summary: pd.DataFrame, settings: Sequence[str]) -> 
         ax.axhline(line, color="0.93", lw=0.6)
     ax.set_yticks(range(len(order)), order, parse_math=False)
     ax.tick_params(axis="y", length=0)
-    ax.set_xlabel("total cost")
+    ax.set_xlabel(cost)
     return ax
 
 
-def convergence_figure(results: pd.DataFrame, agents: Sequence[str], estimators: Sequence[str]) -> Any:
+def convergence_figure(
+    results: pd.DataFrame, agents: Sequence[str], estimators: Sequence[str], cost: str = "total cost"
+) -> Any:
     """Return a figure with one column per agent: mean estimates above, root mean squared errors below."""
     figure, axes = _figure(2, len(agents), (1.2 + 2.9 * len(agents), 5.0))
     for column, agent in enumerate(agents):
         own = results[results["agent"] == agent]
-        plot_convergence(axes[0, column], own, estimators).set_title(agent, parse_math=False)
+        plot_convergence(axes[0, column], own, estimators, cost).set_title(agent, parse_math=False)
         plot_error(axes[1, column], own, estimators)
         axes[0, column].set_xlabel("")
     for ax in axes[:, 1:].ravel():
@@ -184,21 +188,25 @@ def convergence_figure(results: pd.DataFrame, agents: Sequence[str], estimators:
     return figure
 
 
-def intervals_figure(results: pd.DataFrame, summary: pd.DataFrame, agents: Sequence[str], names: Sequence[str]) -> Any:
+def intervals_figure(
+    results: pd.DataFrame, summary: pd.DataFrame, agents: Sequence[str], names: Sequence[str], cost: str = "total cost"
+) -> Any:
     """Return a figure with one panel per agent and one line per ``name``, a column of both tables."""
     figure, axes = _figure(1, len(agents), (1.3 + 2.0 * len(agents), 0.9 + 0.24 * len(names)))
     for ax, agent in zip(axes[0], agents, strict=True):
         own = summary[summary["agent"] == agent]
-        plot_intervals(ax, results[results["agent"] == agent], own, names)
+        plot_intervals(ax, results[results["agent"] == agent], own, names, cost)
         ax.set_title(f"{agent}, J = {own['truth'].iloc[0]:.2f}", parse_math=False)
     return figure
 
 
-def robustness_figure(summary: pd.DataFrame, agents: Sequence[str], settings: Sequence[str]) -> Any:
+def robustness_figure(
+    summary: pd.DataFrame, agents: Sequence[str], settings: Sequence[str], cost: str = "total cost"
+) -> Any:
     """Return a figure with one panel per agent and one line per setting (column ``run``)."""
     figure, axes = _figure(1, len(agents), (1.8 + 2.6 * len(agents), 3.0))
     for ax, agent in zip(axes[0], agents, strict=True):
-        plot_robustness(ax, summary[summary["agent"] == agent], settings).set_title(agent, parse_math=False)
+        plot_robustness(ax, summary[summary["agent"] == agent], settings, cost).set_title(agent, parse_math=False)
     figure.legend(*axes[0, 0].get_legend_handles_labels(), loc="outside right center", frameon=False)
     return figure
 
