@@ -42,6 +42,11 @@ def test_unknown_names_list_the_known_ones():
         ('together = false', 'together = 0', "'together' must be true or false"),
         ('rows = [120, 240]', 'rows = []', "'rows' must list whole numbers"),
         ('rows = [120, 240]', 'rows = [120, 0]', "'rows' must be a whole number"),
+        ('draws = 5', 'draws = 5\nfrozen = 1', "'frozen' must be at least 2"),
+        ('draws = 5', 'draws = 5\nacquisition_weight = "never"', "'acquisition_weight' must be among"),
+        ('draws = 5', 'draws = 5\nfull = { row = [9] }', r"\[full\] has no key 'row'"),
+        ('words = "It', 'targets = ["sum"]\nwords = "It', "'targets' must be among"),
+        ('file = "own.csv"', 'file = "own.csv"\ncodes = "mean"', "'codes' is for the source heloc"),
         ('draws = 5', 'draws = 5\nvalues = "magic"', "'values' must be among"),
         ('draws = 5', 'draws = 5\nagents = ["nobody"]', "'agents' must be among"),
         ('kind = "convergence"', 'kind = "pie"', "'kind' must be among"),
@@ -71,3 +76,11 @@ def test_the_fingerprint_covers_what_changes_numbers(tmp_path):
     other = read_description(write_small(tmp_path, TOML.replace("intercept = 0.5", "intercept = 0.6")))
     assert other.fingerprint != one.fingerprint
     assert read_description(write_small(tmp_path), quick=True).fingerprint != one.fingerprint
+
+
+def test_full_sizes_replace_those_of_runs_that_state_them():
+    usual, full = (read_description(describe("synthetic-mar"), full=full) for full in (False, True))
+    assert [run.rows for run in full.runs if run.name == "all estimators"] == [(60_000,)]
+    assert usual.fingerprint != full.fingerprint
+    with pytest.raises(DescriptionError, match="'quick' and 'full' cannot both be true"):
+        read_description(describe("heloc"), quick=True, full=True)

@@ -11,6 +11,7 @@ import time
 from dataclasses import replace
 from pathlib import Path
 
+import numpy as np
 import pandas as pd
 import pytest
 from small import TOML, write_small
@@ -234,3 +235,27 @@ def test_the_readme_describes_an_experiment_that_runs(tmp_path):
     result = CliRunner().invoke(app, ["benchmark", str(file), "--quick", "--out", str(tmp_path / "out")])
     assert result.exit_code == 0, result.output
     assert (tmp_path / "out" / "sizes.png").exists()
+
+
+def test_a_run_as_the_papers(tmp_path):
+    """Each row once, one split, a frozen bootstrap: rows without gaps cost exactly J, and every estimator has an error."""
+    text = TOML.replace(
+        "draws = 5\n", 'draws = 2\nreplace = false\nsplit = 0.5\nfrozen = 5\nacquisition_weight = "after"\n'
+    )
+    text = text.replace("rows = [120, 240]", "rows = [1050]").replace('"ipw-semi-gt"]', '"ipw-semi-gt", "dm-semi"]')
+    file = write_small(tmp_path, text.replace('title = "A small one"', 'targets = ["misclassification", "total"]'))
+    found = run(tmp_path / "out", file).results
+    whole = found[found["estimator"] == "complete"]
+    assert np.allclose(whole["estimate"], whole["truth"])
+    assert found["std_error"].notna().all()
+    assert (tmp_path / "out" / "small.png").exists()
+    assert (tmp_path / "out" / "small-total.png").exists()
+    page = (tmp_path / "out" / "README.md").read_text()
+    assert "*small*: every row is drawn at most once." in page
+    assert "### Misclassification cost" in page
+
+
+def test_more_rows_than_there_are_cannot_be_drawn_once(tmp_path):
+    text = TOML.replace("draws = 5", "draws = 5\nreplace = false").replace("rows = [120, 240]", "rows = [1051]")
+    with pytest.raises(DescriptionError, match="draws 1051 rows without replacement, but only 1050 rows are left"):
+        run(tmp_path / "out", write_small(tmp_path, text))

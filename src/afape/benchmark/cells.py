@@ -67,19 +67,14 @@ class Cells:
 
     def bias(self) -> Floats:
         """Mean difference from J, or from the drawn rows without gaps where that varies less, as a share of J; (C,)."""
-        return np.asarray(np.nanmean(self._steadier, axis=0) / np.abs(self.truth))
-
-    @property
-    def _steadier(self) -> Floats:
         error, paired = self.estimate - self.truth, self.estimate - self.reference
-        good = np.isfinite(paired).sum(axis=0) == np.isfinite(error).sum(axis=0)
-        if len(error) < 2:
-            return error
-        return np.where(good & (np.nanstd(paired, axis=0) <= np.nanstd(error, axis=0)), paired, error)
+        whole = (np.isfinite(paired) | ~np.isfinite(error)).all(axis=0)
+        steadier = whole & (_spread(paired) <= _spread(error))  # both have the same expectation
+        return np.asarray(_mean(np.where(steadier, paired, error)) / np.abs(self.truth))
 
     def rmse(self) -> Floats:
         """Root mean squared error as a share of J, (C,)."""
-        return np.asarray(np.sqrt(np.nanmean((self.estimate - self.truth) ** 2, axis=0)) / np.abs(self.truth))
+        return np.asarray(np.sqrt(_mean((self.estimate - self.truth) ** 2)) / np.abs(self.truth))
 
     @property
     def covered(self) -> Bools:
@@ -99,9 +94,22 @@ class Cells:
 
     def narrowness(self) -> float:
         """Mean standard error over the standard deviation of the estimates, as the geometric mean over the cells."""
-        spread, error = np.nanstd(self.estimate, axis=0, ddof=1), np.nanmean(self.std_error, axis=0)
+        spread, error = _spread(self.estimate), _mean(self.std_error)
         useful = spread > _SLACK * np.abs(self.truth)
         return float(np.exp(np.mean(np.log(error[useful] / spread[useful])))) if useful.any() else float("nan")
+
+
+def _mean(numbers: Floats) -> Floats:
+    """Mean of each column, without its NaN; NaN for a column without numbers."""
+    n = np.isfinite(numbers).sum(axis=0)
+    return np.asarray(np.where(n > 0, np.nansum(numbers, axis=0) / np.maximum(n, 1), np.nan))
+
+
+def _spread(numbers: Floats) -> Floats:
+    """Standard deviation of each column, without its NaN; NaN with fewer than two numbers."""
+    n = np.isfinite(numbers).sum(axis=0)
+    squares = np.nansum((numbers - _mean(numbers)) ** 2, axis=0)
+    return np.asarray(np.where(n > 1, np.sqrt(squares / np.maximum(n - 1, 1)), np.nan))
 
 
 def cells_of(results: pd.DataFrame, run: str, target: str, rows: int | None = None) -> Cells:

@@ -116,7 +116,7 @@ def _records(comparison: Comparison, world: World, frozen: bool) -> list[dict[st
         warned = [*(["support"] if support.warnings else []), *(["heavy"] if support.heavy else [])]
         line |= {"agent": line["policy"], "truth": world.truth[line["policy"]][line["target"]]}
         if frozen and (answer := comparison[line["policy"]].answers[line["estimator"]]).estimates:
-            line |= _frozen(answer.estimates[line["target"]])
+            line = {**line, **_frozen(answer.estimates[line["target"]])}
         line |= {"unsupported": support.unsupported, "support": "; ".join(warned)}
         out.append({column: line.get(column, np.nan) for column in COLUMNS})
     return out

@@ -31,7 +31,9 @@ class TableSource:
     source: str
     file: str = ""
     rows: int = 150_000  # of the synthetic problem; a quick run takes at most this many rows of any table
-    codes: str = "keep"  # of Heloc: "keep" drops rows that contain only codes, "mean" keeps them and sets codes to the mean
+    codes: str = (
+        "keep"  # of Heloc: "keep" drops rows that contain only codes, "mean" keeps them and sets codes to the mean
+    )
 
 
 @dataclass(frozen=True)
@@ -342,7 +344,9 @@ def _run(section: Section, agents: Mapping[str, str], quick: bool, full: bool) -
     section.require("values", run.values, _VALUES)
     section.require("acquisition_weight", run.acquisition_weight, ("before", "after"))
     if run.frozen == 1:
-        raise DescriptionError(f"{section}: 'frozen' must be at least 2, because a standard error needs two replicates.")
+        raise DescriptionError(
+            f"{section}: 'frozen' must be at least 2, because a standard error needs two replicates."
+        )
     for agent in run.agents:
         section.require("agents", agent, tuple(agents))
     return run

@@ -60,13 +60,25 @@ def _how(finished: Finished, command: str) -> str:
     )
     made = f"Made by `{command}`. " if command else ""
     quick = "This is a quick run, far too small for conclusions. " if description.quick else ""
+    whole = [f"*{run.name}*" for run in description.runs if not run.replace]
+    split = [f"*{run.name}*" for run in description.runs if run.split]
+    frozen = [f"*{run.name}*" for run in description.runs if run.frozen]
+    odd = [
+        *([f"{', '.join(whole)}: every row is drawn at most once."] if whole else []),
+        *(
+            [f"{', '.join(split)}: nuisances are learned from a part of the rows, and the others are averaged."]
+            if split
+            else []
+        ),
+        *([f"{', '.join(frozen)}: intervals come from a bootstrap that learns nothing again."] if frozen else []),
+    ]
     return (
         f"{quick}{made}Classifier and agents are trained once, on {train} of the rows, with gaps; the other rows, complete, are "
         "the population. Data sets are drawn from it with replacement, and values are hidden anew each time. J, the cost on the "
         "whole population, is the exact value of the estimand (with more than six groups, from 64 trajectories per row). The "
-        f"mechanism leaves {100 * finished.complete_share:.0f} % of the rows complete. Nuisances are cross-fitted; the paper "
-        f"splits the rows once. {runs}. `results.parquet` has every estimate (also `results.csv`, if kept), `summary.csv` has "
-        "the numbers of this page, `manifest.json` has versions and times."
+        f"mechanism leaves {100 * finished.complete_share:.0f} % of the rows complete. Nuisances are cross-fitted"
+        f"{', with exceptions. ' if odd else '. '}{' '.join(odd)} Sizes: {runs}. `results.parquet` has every estimate (also "
+        "`results.csv`, if kept), `summary.csv` has the numbers of this page, `manifest.json` has versions and times."
     )
 
 

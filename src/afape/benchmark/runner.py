@@ -156,9 +156,7 @@ def _run(description: Description, folder: Path, settings: Settings, tell: Tell)
     if len(efficiency):
         escaped_cells(efficiency).to_csv(folder / "efficiency.csv", index=False, float_format="%.6g")
     draw_figures(description, results, summary, folder)
-    finished = Finished(
-        description, folder, results, summary, efficiency, world.complete_share, world.recorded_shares
-    )
+    finished = Finished(description, folder, results, summary, efficiency, world.complete_share, world.recorded_shares)
     write_page(finished, settings.command)
     seconds = {"preparation": round(prepared, 1), "all": round(time.perf_counter() - began, 1)}
     finish_manifest(

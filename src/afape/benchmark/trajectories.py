@@ -47,7 +47,9 @@ def shares_table(shares: dict[str, tuple[float, ...]]) -> pd.DataFrame:
                 "experiment": name,
                 "groups with a price": str(len(own) - 1),
                 "complete rows": f"{100 * share[-1]:.0f} %",
-                "trajectories, missing-data view": _mean([0.0] * (len(own) - 1) + [n_trajectories(len(own) - 1)], share),
+                "trajectories, missing-data view": _mean(
+                    [0.0] * (len(own) - 1) + [n_trajectories(len(own) - 1)], share
+                ),
                 "trajectories, semi-offline view": _mean([float(n_trajectories(k)) for k in counts], share),
                 "sets walked, semi-offline view, at most": _mean([2.0**k for k in counts], share),
             }

@@ -118,7 +118,11 @@ def _load_table(description: Description, data: Path | None) -> pd.DataFrame:
     if source.source:
         if source.source == "income":
             return load_income(data)
-        return load_heloc(data) if source.codes == "keep" else _without_codes(load_heloc(data, codes="all-missing", empty_rows="keep"))
+        return (
+            load_heloc(data)
+            if source.codes == "keep"
+            else _without_codes(load_heloc(data, codes="all-missing", empty_rows="keep"))
+        )
     return _read(Path(description.folder) / source.file if data is None else data)
 
 
