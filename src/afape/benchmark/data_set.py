@@ -122,7 +122,7 @@ def _records(comparison: Comparison, world: World, frozen: bool) -> list[dict[st
     return out
 
 
-def _frozen(estimate: Estimate) -> dict[str, float]:
+def _frozen(estimate: Estimate) -> dict[Any, float]:
     """Standard error and normal interval from the bootstrap replicates; nothing for `mi`, which has none."""
     if estimate.replicates is None:
         return {}
