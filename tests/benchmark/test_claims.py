@@ -86,12 +86,10 @@ def test_one_agent_does_not_carry_the_verdict_on_the_direct_method():
     assert judged("`dm-semi` has a slight bias on Heloc", MadeUp(change))["total"][1] == "disagrees"
 
 
-def test_one_data_set_decides_nothing(agreeing):
-    few = {f.description.name: replace(f, results=f.results[f.results["draw"] < 1]) for f in agreeing.all}
-    by_ratios = ("For the", "The gain")  # judged by bootstrap ranges of ratios, which the results bring along
+def test_few_data_sets_decide_nothing(agreeing):
+    few = {f.description.name: replace(f, results=f.results[f.results["draw"] < 9]) for f in agreeing.all}
     for claim in CLAIMS:
-        if not claim.text.startswith(by_ratios):
-            assert {verdict for _, verdict in judged(claim.text, few).values()} == {"undecided"}
+        assert {verdict for _, verdict in judged(claim.text, few).values()} == {"undecided"}
 
 
 def test_targets_are_judged_apart():

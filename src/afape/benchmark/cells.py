@@ -12,14 +12,15 @@ import pandas as pd
 from .._arrays import Bools, Floats
 from .data_set import COMPLETE
 
-__all__ = ["Cells", "Measured", "cells_of", "growth", "measured"]
+__all__ = ["FEWEST", "Cells", "Measured", "cells_of", "growth", "measured"]
 
 _ARRAYS = ("estimate", "reference", "std_error", "lower", "upper")
+FEWEST = 10  # data sets below which a Monte Carlo error is not trusted
 _SLACK = 1e-9  # exact estimates differ from the truth by rounding
 
 
 class Measured(NamedTuple):
-    """A statistic of all data sets, and its Monte Carlo error; the error is NaN with fewer than two data sets."""
+    """A statistic of all data sets, and its Monte Carlo error; the error is NaN with fewer than ten data sets."""
 
     value: float
     error: float
@@ -132,7 +133,7 @@ def measured(statistic: Callable[[Cells], float | Floats], cells: Cells) -> list
     Leaving out a data set leaves it out for all agents and estimators, so the error knows what they share.
     """
     value, n = np.atleast_1d(statistic(cells)), len(cells.estimate)
-    if n < 2:
+    if n < FEWEST:
         return [Measured(float(v), float("nan")) for v in value]
     left = np.array([np.atleast_1d(statistic(cells.without(draw))) for draw in range(n)])
     error = np.sqrt((n - 1) / n * ((left - left.mean(axis=0)) ** 2).sum(axis=0))

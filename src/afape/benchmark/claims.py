@@ -11,7 +11,7 @@ from functools import partial
 
 import numpy as np
 
-from .cells import Cells, Measured, cells_of, growth, measured
+from .cells import FEWEST, Cells, Measured, cells_of, growth, measured
 from .rules import AGREES, DISAGREES, UNDECIDED, above, below, inside, together
 from .runner import Finished
 from .summary import COSTS
@@ -40,7 +40,9 @@ _NARROW = 0.9  # mean standard error over the standard deviation of the estimate
 
 RULES = f"""\
 A number agrees with its limit if it keeps the limit by two Monte Carlo errors. It disagrees if it misses the limit by
-three. In between the verdict is *undecided*. A claim about several numbers disagrees if one of them disagrees. Monte Carlo
+three. In between, and with fewer than {
+    FEWEST
+} data sets, the verdict is *undecided*. A claim about several numbers disagrees if one of them disagrees. Monte Carlo
 errors come from the jackknife over data sets, because all agents and estimators share the data sets. An estimate is
 accurate if its bias is at most {100 * _MATTERS:.0f} % of J and its root mean squared error (rmse) at most {
     100 * _LARGE:.0f} % of J; its 95 % intervals are right if they contain J in at least {
@@ -80,7 +82,11 @@ def verdicts(done: list[Finished]) -> list[Verdict]:
 
 
 def _share(found: Measured) -> str:
-    return f"{100 * found.value:+.1f} % (± {100 * found.error:.1f})"
+    return f"{100 * found.value:+.1f} %{_plus_minus(100 * found.error, 1)}"
+
+
+def _plus_minus(error: float, digits: int) -> str:
+    return "" if np.isnan(error) else f" (± {error:.{digits}f})"
 
 
 def _named(cells: Cells, found: Sequence[Measured]) -> Iterable[tuple[str, str, Measured]]:
@@ -148,7 +154,7 @@ def _convergence(finished: Finished, estimator: str, target: str) -> Judgement:
     verdict = together([*(below(_of(b), _MATTERS) for b in biases), *(below(s, _SLOPE) for s in slopes)])
     text = (
         f"{finished.description.name} `{estimator}`: at {int(sizes[-1]):,} rows the largest bias is {_share(worst)} of J; the "
-        f"rmse falls like rows^{steepest.value:.2f} (± {steepest.error:.2f}) or faster"
+        f"rmse falls at least like rows^{steepest.value:.2f}{_plus_minus(steepest.error, 2)}"
     )
     return text, verdict
 
@@ -170,16 +176,20 @@ def _times(found: tuple[float, float, float]) -> str:
     return "never (biased)" if np.isnan(found[0]) else f"{found[0]:.1f} ({found[1]:.1f} to {found[2]:.1f})"
 
 
-def _between(found: tuple[float, float, float], low: float, high: float = float("inf")) -> str:
-    """Judge a ratio by its range; a biased estimator disagrees."""
+def _between(finished: Finished, found: tuple[float, float, float], low: float, high: float = float("inf")) -> str:
+    """Judge a ratio by its range; a biased estimator disagrees, few data sets decide nothing."""
+    if finished.results.loc[finished.results["run"] == "convergence", "draw"].nunique() < FEWEST:
+        return UNDECIDED
     return DISAGREES if np.isnan(found[0]) else inside(found[1], found[2], (low, high))
 
 
 def _miss_converges(done: Done, target: str) -> Judgement:
     found = [_convergence(done[name], "ipw-miss-gt", target) for name in _SYNTHETIC]
     ratio = _ratio(done["synthetic-mar"], "Random 10 %", "ipw-semi-gt", target)
-    words = [text for text, _ in found] + [f"`ipw-semi-gt` needs {_times(ratio)} times fewer rows for Random 10 %"]
-    return "; ".join(words) + ".", together([*(v for _, v in found), _between(ratio, _SLOW)])
+    words = [text for text, _ in found] + [
+        f"times fewer rows that `ipw-semi-gt` needs for Random 10 %: {_times(ratio)}"
+    ]
+    return "; ".join(words) + ".", together([*(v for _, v in found), _between(done["synthetic-mar"], ratio, _SLOW)])
 
 
 def _semi_converges(done: Done, target: str) -> Judgement:
@@ -192,17 +202,17 @@ def _semi_gain(done: Done, target: str) -> Judgement:
     found = _ratio(done["synthetic-mar"], "Random 10 %", "ipw-semi-gt", target)
     learned = _ratio(done["synthetic-mar"], "Random 10 %", "ipw-semi", target)
     text = (
-        f"For equal error `ipw-semi-gt` needs {_times(found)} times fewer rows than `ipw-miss-gt`; with learned "
+        f"Times fewer rows that `ipw-semi-gt` needs than `ipw-miss-gt` for the same error: {_times(found)}; with learned "
         f"propensities {_times(learned)}."
     )
-    return text, _between(found, _GAIN)
+    return text, _between(done["synthetic-mar"], found, _GAIN)
 
 
 def _equal_curves(problem: str, estimator: str, done: Done, target: str) -> Judgement:
     found = _ratio(done[problem], "Random 90 %", estimator, target)
     return (
-        f"`{estimator}` needs {_times(found)} times fewer rows than `ipw-miss-gt` for the same error.",
-        _between(found, *_EQUAL),
+        f"Times fewer rows that `{estimator}` needs than `ipw-miss-gt` for the same error: {_times(found)}.",
+        _between(done[problem], found, *_EQUAL),
     )
 
 
@@ -210,13 +220,14 @@ def _mnar_gain(done: Done, target: str) -> Judgement:
     """The gain under MNAR must be above 1 and below that under MAR; both are compared on logarithmic scales."""
     mar = _ratio(done["synthetic-mar"], "Random 10 %", "ipw-semi-gt", target)
     mnar = _ratio(done["synthetic-mnar"], "Random 10 %", "ipw-semi-miss-gt", target)
-    text = f"Random 10 %: {_times(mar)} times fewer rows under MAR, {_times(mnar)} under MNAR."
+    text = f"Times fewer rows for Random 10 %: {_times(mar)} under MAR, {_times(mnar)} under MNAR."
+    judged = [_between(done[name], found, 1.0) for name, found in zip(_SYNTHETIC, (mar, mnar), strict=True)]
     if np.isnan([mar[0], mnar[0]]).any():
-        return text, DISAGREES
+        return text, together(judged)
     logs = np.log([mar, mnar])
     spread = float(np.hypot(*(logs[:, 2] - logs[:, 1])) / 3.92)
     smaller = below(Measured(float(logs[1, 0] - logs[0, 0]), spread), 0.0)
-    return text, together([smaller, _between(mnar, 1.0)])
+    return text, UNDECIDED if UNDECIDED in judged else together([smaller, *judged])
 
 
 # -- accuracy and coverage ---------------------------------------------------------------------------------------------
@@ -231,7 +242,7 @@ def _accuracy(finished: Finished, target: str, estimators: Sequence[str]) -> Jud
     a, e, bias = max(_named(cells, biases), key=lambda line: abs(line[2].value))
     words = [f"largest bias {_share(bias)} of J ({a}, `{e}`)"]
     a, e, error = max(_named(cells, errors), key=lambda line: line[2].value)
-    words.append(f"largest rmse {100 * error.value:.1f} % (± {100 * error.error:.1f}) of J ({a}, `{e}`)")
+    words.append(f"largest rmse {100 * error.value:.1f} %{_plus_minus(100 * error.error, 1)} of J ({a}, `{e}`)")
     covered = []
     for name in estimators:
         own = cells.take(estimators=[name])
@@ -240,7 +251,7 @@ def _accuracy(finished: Finished, target: str, estimators: Sequence[str]) -> Jud
             continue
         share = measured(Cells.coverage, own)[0]
         judged.append(above(share, _COVERED))
-        covered.append(f"`{name}` {100 * share.value:.0f} % (± {100 * share.error:.0f})")
+        covered.append(f"`{name}` {100 * share.value:.0f} %{_plus_minus(100 * share.error, 0)}")
     words.append(f"intervals that contain J: {', '.join(covered)}")
     return f"{finished.description.name}: {'; '.join(words)}.{_better_baselines(every, estimators)}", together(judged)
 
@@ -309,7 +320,8 @@ def _frozen(done: Done, target: str) -> tuple[str, list[Measured]]:
     found = measured(parts, cells)
     covered = [measured(Cells.coverage, cells.take(estimators=[name]))[0] for name in names]
     text = "; ".join(
-        f"`{name}` {one.value:.2f} (± {one.error:.2f}), {100 * share.value:.0f} % (± {100 * share.error:.0f}) contain J"
+        f"`{name}` {one.value:.2f}{_plus_minus(one.error, 2)}, {100 * share.value:.0f} %{_plus_minus(100 * share.error, 0)} "
+        "contain J"
         for name, one, share in zip(names, found[: len(names)], covered, strict=True)
     )
     return f"Mean standard error over the standard deviation of the estimates: {text}.", found
