@@ -14,7 +14,7 @@ CONTRIBUTING = Path(__file__).parents[1] / "CONTRIBUTING.md"
 SHOWN = {"plots", "report"}  # methods such as `plot` and `to_html` import these when they are called
 ENTRY_POINTS = {
     *("evaluate", "compare", "check_support", "sensitivity", "train"),
-    *("from_afabench", "from_afabench_bundle"),
+    *("from_afabench", "from_afabench_bundle", "reproduce"),
 }
 
 
