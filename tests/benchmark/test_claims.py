@@ -92,6 +92,14 @@ def test_few_data_sets_decide_nothing(agreeing):
         assert {verdict for _, verdict in judged(claim.text, few).values()} == {"undecided"}
 
 
+def test_results_without_a_run_give_no_verdict(agreeing):
+    few = [replace(f, results=f.results[f.results["run"] != "the paper's settings"]) for f in agreeing.all]
+    found = {v.claim: v.verdict for v in verdicts(few)}
+    assert [claim for claim, verdict in found.items() if verdict == "not run"] == [
+        c.text for c in CLAIMS if "slight bias" in c.text or "intervals" in c.text.lower()
+    ]
+
+
 def test_targets_are_judged_apart():
     """Where prices that are not paid make up for errors, only J shows the bias, and the page says so."""
     odd = {"estimator": "blocking", "agent": "DQN", "experiment": "synthetic-mnar", "target": "total"}

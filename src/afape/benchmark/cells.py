@@ -12,11 +12,15 @@ import pandas as pd
 from .._arrays import Bools, Floats
 from .data_set import COMPLETE
 
-__all__ = ["FEWEST", "Cells", "Measured", "cells_of", "growth", "measured"]
+__all__ = ["FEWEST", "Cells", "Measured", "NotRunError", "cells_of", "growth", "measured"]
 
 _ARRAYS = ("estimate", "reference", "std_error", "lower", "upper")
 FEWEST = 10  # data sets below which a Monte Carlo error is not trusted
 _SLACK = 1e-9  # exact estimates differ from the truth by rounding
+
+
+class NotRunError(LookupError):
+    """The results lack a run that a statistic needs."""
 
 
 class Measured(NamedTuple):
@@ -118,7 +122,7 @@ def cells_of(results: pd.DataFrame, run: str, target: str, rows: int | None = No
     found = results[(results["run"] == run) & (results["target"] == target)]
     found = found[found["rows"] == (found["rows"].max() if rows is None else rows)]
     if found.empty:
-        raise ValueError(f"'results' must have the run {run!r} and the target {target!r}, but has no line of them.")
+        raise NotRunError(f"The results have no run {run!r} with the target {target!r}.")
     complete = found[found["estimator"] == COMPLETE].set_index(["draw", "agent"])["estimate"].rename("reference")
     found = found[found["estimator"] != COMPLETE].join(complete, on=["draw", "agent"])
     wide = found.pivot(index="draw", columns=["agent", "estimator"], values=["truth", *_ARRAYS])
