@@ -38,16 +38,17 @@ _NARROW = 0.9  # mean standard error over the standard deviation of the estimate
 
 RULES = " ".join(
     (
-        "A number agrees with its limit if it keeps the limit by two Monte Carlo errors, and disagrees if it misses the limit by",
-        f"three. In between, and with fewer than {FEWEST} data sets, the verdict is *undecided*. A claim about several numbers",
-        "disagrees if one of them disagrees. Monte Carlo errors come from the jackknife over data sets, because all agents and",
-        f"estimators share the data sets. An estimate is accurate if its bias is at most {100 * _MATTERS:.0f} % of J and its root",
-        f"mean squared error (rmse) at most {100 * _LARGE:.0f} % of J. Its 95 % intervals are right if they contain J in at least",
-        f"{100 * _COVERED:.0f} % of the data sets. A baseline is biased if its bias exceeds {100 * _NEGLIGIBLE:.1f} % of J. An estimate",
-        f"converges if its bias at the largest size is at most {100 * _MATTERS:.0f} % of J and its rmse falls at least like",
-        f"rows^{_SLOPE}; rows^-0.5 is usual. Much more efficient means {_GAIN:.0f} times fewer rows, which is half the error. Equal",
-        f"curves mean a factor between {_EQUAL[0]} and {_EQUAL[1]:.0f}. An interval is too narrow if the mean standard error is below",
-        f"{_NARROW} standard deviations of the estimates. A slight bias exceeds {100 * _VISIBLE:.0f} % of J for at least half of the",
+        "A number agrees with its limit if it keeps the limit by two Monte Carlo errors, and disagrees if it misses the",
+        f"limit by three. In between, and with fewer than {FEWEST} data sets, the verdict is *undecided*. A claim about",
+        "several numbers disagrees if one of them disagrees. Monte Carlo errors come from the jackknife over data sets,",
+        "because all agents and estimators share the data sets. An estimate is accurate if its bias is at most",
+        f"{100 * _MATTERS:.0f} % of J and its root mean squared error (rmse) at most {100 * _LARGE:.0f} % of J. Its 95 %",
+        f"intervals are right if they contain J in at least {100 * _COVERED:.0f} % of the data sets. A baseline is biased",
+        f"if its bias exceeds {100 * _NEGLIGIBLE:.1f} % of J. An estimate converges if its bias at the largest size is at",
+        f"most {100 * _MATTERS:.0f} % of J and its rmse falls at least like rows^{_SLOPE}; rows^-0.5 is usual. Much more",
+        f"efficient means {_GAIN:.0f} times fewer rows, which is half the error. Equal curves mean a factor between",
+        f"{_EQUAL[0]} and {_EQUAL[1]:.0f}. An interval is too narrow if the mean standard error is below {_NARROW}",
+        f"standard deviations of the estimates. A slight bias exceeds {100 * _VISIBLE:.0f} % of J for at least half of the",
         f"agents and {100 * _LARGE:.0f} % for none. The limits are ours: the paper has figures, no numbers.",
     )
 )
