@@ -10,11 +10,13 @@ import numpy as np
 
 from .._arrays import Floats
 from ..data.retrospective import Retrospective
+from ..walk.tariff import Tariff
+from .amounts import Amounts, RunAmounts, Sample
 from .answer import Answer
 from .catalogue import Choice, ranked
 from .estimate import Bounds, Estimate
 
-__all__ = ["DearerThanConstant", "dearer_than_constant"]
+__all__ = ["DearerThanConstant", "dearer_than_constant", "label_amounts"]
 
 _CRITICAL = NormalDist().inv_cdf(0.99)  # standard errors by which a classifier must be dearer
 
@@ -27,12 +29,15 @@ class DearerThanConstant(NamedTuple):
     label: Any
 
 
+def label_amounts(data: Retrospective, row_weight: Floats | None = None) -> Amounts:
+    """Share of each label among the cases, (K,), as amounts; every row must have its label."""
+    weight = data.row_weight if row_weight is None else row_weight
+    each = np.eye(len(data.classes))[data.labels]
+    return RunAmounts(each, weight, Sample(data.cluster, data.identity, 0.95))
+
+
 def dearer_than_constant(
-    answers: Mapping[str, Answer],
-    choices: Sequence[Choice],
-    data: Retrospective,
-    costs: Floats,
-    row_weight: Floats | None = None,
+    answers: Mapping[str, Answer], choices: Sequence[Choice], labels: Amounts, tariff: Tariff
 ) -> DearerThanConstant | None:
     """Return both costs if the errors under a policy certainly cost more than the best constant answer, else None.
 
@@ -40,25 +45,19 @@ def dearer_than_constant(
     ----------
     answers, choices
         Answers of one policy, and the methods behind them. The preferred method with an estimate and an error is used.
-    data : Retrospective
-        Records; ``data.labels`` give the cost of a constant answer.
-    costs : ndarray of shape (K, K)
+    labels : Amounts
+        Shares of the labels, which give the cost of a constant answer.
+    tariff : Tariff
         Cost of each true and predicted label.
-    row_weight : ndarray of shape (n,), optional
-        Weight of each row in all means.
     """
-    weight = data.row_weight if row_weight is None else row_weight
-    paid = costs[data.labels]  # (n, K)
-    means = weight @ paid / weight.sum()
-    best = int(means.argmin())
-    influence = weight * (paid[:, best] - means[best]) * (len(weight) / weight.sum())
-    constant = Estimate(float(means[best]), influence, data.cluster, data.identity)
+    best = int((labels.values @ tariff.costs).argmin())
+    constant = labels.combine(tariff.costs[:, best])
     for name in [c.name for method in ranked() for c in choices if c.method is method]:
         wrong = answers[name].estimates.get("misclassification")
         if wrong is None or isinstance(wrong, Bounds) or not np.isfinite(wrong.std_error):
             continue
-        error = wrong.std_error if wrong.influence is None else (wrong - constant).std_error
+        error = (wrong - constant).std_error if wrong.pairs_with(constant) else wrong.std_error
         if wrong.value - constant.value > _CRITICAL * error + 1e-9 * abs(constant.value):
-            return DearerThanConstant(wrong, constant, data.classes[best])
+            return DearerThanConstant(wrong, constant, tariff.classes[best])
         return None
     return None

@@ -10,6 +10,7 @@ import pandas as pd
 from scipy.special import ndtr
 
 from .._arrays import Floats, cluster_sums
+from .blocks import BlockEstimate, block_covariance
 from .estimate import Bounds, Estimate
 from .imputed import ImputedEstimate, rubin_covariance
 
@@ -78,8 +79,11 @@ def _joint_level(smallest: Floats, confidence: float) -> float:
 def covariance_of(estimates: list[Estimate]) -> Floats:
     """Compute the joint covariance (E, E) of estimates on the same rows.
 
-    It comes from completed tables, influence values or paired bootstrap replicates.
+    It comes from completed tables, influence values, covariances of blocks, or paired bootstrap replicates.
     """
+    summed = [e for e in estimates if isinstance(e, BlockEstimate)]
+    if len(summed) == len(estimates) and all(e.pairs_with(summed[0]) for e in summed):
+        return block_covariance(summed)
     imputed = [e for e in estimates if isinstance(e, ImputedEstimate)]
     if len(imputed) == len(estimates):
         return rubin_covariance(imputed)

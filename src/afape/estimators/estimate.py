@@ -198,6 +198,10 @@ class Estimate(HandsOutCopies):
         """Return the sum of two costs on the same rows."""
         return self._combine(other, 1.0)
 
+    def pairs_with(self, other: Estimate) -> bool:
+        """True if the covariance of both estimates is known from influence values."""
+        return self.influence is not None and other.influence is not None
+
     def _combine(self, other: Estimate, sign: float) -> Estimate:
         if not isinstance(other, Estimate):
             return NotImplemented

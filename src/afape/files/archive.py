@@ -22,7 +22,7 @@ from .limits import Allowance, checked_array
 from .stored_models import check_content
 from .stored_trees import check_trees
 
-__all__ = ["FORMAT", "Reader", "packed"]
+__all__ = ["FORMAT", "Reader", "array_bytes", "packed", "zipped"]
 
 FORMAT = 1  # increased when files of older versions can no longer be read
 _EPOCH = (1980, 1, 1, 0, 0, 0)  # a fixed date, so that equal objects give equal files
@@ -42,7 +42,7 @@ def packed(thing: Any, problem: Any, unsafe: bool) -> bytes:
         )
     entries, models = {}, {}
     for i, (name, array) in enumerate(state.arrays.items()):
-        entries[f"arrays/{i}.npy"] = _array_bytes(name, array)
+        entries[f"arrays/{i}.npy"] = array_bytes(name, array)
     for i, (name, model) in enumerate(state.models.items()):
         suffix, content = ("pickle", _pickled(model)) if kind == "pickle" else _model_bytes(model, problem, unsafe)
         models[name] = f"models/{i}.{suffix}"
@@ -64,7 +64,7 @@ def packed(thing: Any, problem: Any, unsafe: bool) -> bytes:
         raise StorageError(
             f"The settings of {kind} must be finite numbers, text, lists and dicts, but are not: {error}."
         ) from error
-    return _zipped({"manifest.json": text.encode(), **entries})
+    return zipped({"manifest.json": text.encode(), **entries})
 
 
 def _plain(value: Any) -> Any:
@@ -74,7 +74,8 @@ def _plain(value: Any) -> Any:
     raise TypeError(f"{type(value).__name__} cannot be written as JSON")
 
 
-def _zipped(entries: dict[str, bytes]) -> bytes:
+def zipped(entries: dict[str, bytes]) -> bytes:
+    """Return the bytes of a zip with these entries."""
     buffer = io.BytesIO()
     with zipfile.ZipFile(buffer, "w") as archive:
         for name, content in entries.items():
@@ -82,7 +83,8 @@ def _zipped(entries: dict[str, bytes]) -> bytes:
     return buffer.getvalue()
 
 
-def _array_bytes(name: str, array: Any) -> bytes:
+def array_bytes(name: str, array: Any) -> bytes:
+    """Return an array of numbers, text or booleans as the bytes of an ``.npy`` file."""
     array = np.asarray(array)
     if array.dtype.hasobject:
         raise StorageError(f"The array {name!r} holds Python objects; only numbers, text and booleans can be saved.")

@@ -10,14 +10,14 @@ import pandas as pd
 from scipy.special import stdtr
 
 from ..agents.policy import training_rows_in
-from ..data.retrospective import Retrospective
+from ..data.description import Description
 from ..estimators.constant_answer import dearer_than_constant
 from ..estimators.estimate import Bounds, Estimate
 from ..estimators.unseen import ENOUGH_ROWS
 from ..missingness.assumptions import MAR, MCAR, MNAR
 from ..run.alternative import shift_under, widened
 from ..run.run import PolicyRun
-from ..support.implications import INDICATOR, check_implications, implications
+from ..support.implications import INDICATOR
 from ..support.wording import percent
 
 if TYPE_CHECKING:
@@ -62,11 +62,10 @@ def doubts_of(evaluations: Mapping[str, Evaluation], estimators: Mapping[str, st
     first = next(iter(evaluations.values())).origin
     if first is None:
         return ()
-    data = first.data
     found = [
-        *_tiny(data),
-        *_classifier(evaluations, data),
-        *_training_rows(evaluations, data),
+        *_tiny(first.description),
+        *_classifier(evaluations),
+        *_training_rows(evaluations),
         *_assumption(evaluations, estimators),
         *_support(evaluations, estimators),
         *_effective_rows(evaluations, estimators),
@@ -76,8 +75,8 @@ def doubts_of(evaluations: Mapping[str, Evaluation], estimators: Mapping[str, st
     return tuple(sorted(found, key=lambda doubt: not doubt.grave)[:_MOST])
 
 
-def _tiny(data: Retrospective) -> Iterator[Doubt]:
-    counts = np.bincount(data.labels[data.labelled], minlength=len(data.classes))
+def _tiny(data: Description) -> Iterator[Doubt]:
+    counts = data.label_counts
     if len(data) < FEW_ROWS:
         yield Doubt("tiny", True, f"There are only {len(data)} rows. An answer needs at least {FEW_ROWS}.")
     elif counts.min() < _FEW_OF_A_CLASS:
@@ -89,13 +88,11 @@ def _tiny(data: Retrospective) -> Iterator[Doubt]:
         )
 
 
-def _classifier(evaluations: Mapping[str, Evaluation], data: Retrospective) -> Iterator[Doubt]:
-    if not data.labelled.all():  # the cost of a constant answer is not known
-        return
+def _classifier(evaluations: Mapping[str, Evaluation]) -> Iterator[Doubt]:
     for name, e in evaluations.items():
-        if e.tariff is None:
+        if e.tariff is None or e.origin is None or e.origin.label_shares is None:  # the cost of a constant answer is not known
             continue
-        found = dearer_than_constant(e.answers, e.choices, data, e.tariff.costs)
+        found = dearer_than_constant(e.answers, e.choices, e.origin.label_shares, e.tariff)
         if found is not None:
             text = (
                 f"Under {name!r} the errors of the classifier cost {found.wrong.value:.4g} per run, but always predicting "
@@ -105,12 +102,15 @@ def _classifier(evaluations: Mapping[str, Evaluation], data: Retrospective) -> I
             return  # one sentence is enough
 
 
-def _training_rows(evaluations: Mapping[str, Evaluation], data: Retrospective) -> Iterator[Doubt]:
+def _training_rows(evaluations: Mapping[str, Evaluation]) -> Iterator[Doubt]:
     runs = _runs(evaluations)
+    if not runs:
+        return
+    plan = next(iter(runs.values())).plan
+    data = plan.data.original or plan.data
     counts = {f"The policy {name!r}": training_rows_in(run.policy, data) for name, run in runs.items()}
-    if runs:
-        seen = getattr(next(iter(runs.values())).plan.classifier, "seen", None)
-        counts = {"The classifier": seen(data) if callable(seen) else 0, **counts}
+    seen = getattr(plan.classifier, "seen", None)
+    counts = {"The classifier": seen(data) if callable(seen) else 0, **counts}
     for name, count in counts.items():
         if count:
             text = f"{name} was trained on {count} of the {len(data)} rows, so its costs look too low."
@@ -121,11 +121,10 @@ def _assumption(evaluations: Mapping[str, Evaluation], estimators: Mapping[str, 
     """Report rejected implications about groups that the policies want, if the cost may move."""
     origin = next(iter(evaluations.values())).origin
     assert origin is not None
-    data, missingness = origin.data, origin.missingness
+    data, missingness = origin.description, origin.missingness
     groups = pd.concat([e.support.groups for e in evaluations.values()])
     wanted = set(groups.loc[groups["wanted"] > 0, "group"].astype(str))
-    tests = [i for i in implications(missingness.graph_on(data)) if i.group in wanted]
-    table = check_implications(data, tests)
+    table = origin.tested(wanted)
     rejected = table[table["p_adjusted"] < _LEVEL]
     if len(rejected) == 0:
         return
@@ -242,8 +241,7 @@ def _estimators(evaluations: Mapping[str, Evaluation], estimators: Mapping[str, 
 
 def _p_value(a: Estimate, b: Estimate) -> float:
     """p-value of the difference; errors that are not paired are added as if independent."""
-    paired = a.influence is not None and b.influence is not None
-    error = (a - b).std_error if paired else float(np.hypot(a.std_error, b.std_error))
+    error = (a - b).std_error if a.pairs_with(b) else float(np.hypot(a.std_error, b.std_error))
     gap = abs(a.value - b.value)
     if not error > 0:
         return 1.0

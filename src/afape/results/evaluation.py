@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
@@ -14,9 +14,12 @@ import pandas as pd
 from .._arguments import check_choice, check_class, check_estimator, shown
 from .._copies import HandsOutCopies
 from ..agents.policy import Policy, ignores_values
+from ..data.description import Description
 from ..data.retrospective import Retrospective
+from ..estimators.amounts import Amounts
 from ..estimators.answer import Answer
 from ..estimators.catalogue import Choice, ranked
+from ..estimators.constant_answer import label_amounts
 from ..estimators.differences import paired_differences
 from ..estimators.estimate import TARGETS, Bounds, Estimate
 from ..estimators.evidence import Evidence
@@ -27,6 +30,7 @@ from ..files.writing import plain_records
 from ..missingness.assumptions import MAR, MCAR, MNAR
 from ..run.plan import name_of
 from ..run.run import PolicyRun
+from ..support.implications import check_implications, holm, implications
 from ..support.paths import NO_PATHS, Paths
 from ..support.support import Support
 from ..support.wording import percent
@@ -57,8 +61,8 @@ class Origin:
 
     Attributes
     ----------
-    data : Retrospective
-        The records.
+    data : Retrospective or Description
+        The records; a description if the rows were evaluated in blocks.
     missingness : MCAR, MAR or MNAR
         The assumption.
     seed : int or None
@@ -67,17 +71,45 @@ class Origin:
         Text that the policy's ``describe()`` returns; empty if it has no such method.
     run : PolicyRun or None
         Plan, policy and walk; None in a result that was read from a file.
+    tests : DataFrame or None
+        Tests of what the assumption implies, if they were done block by block.
+    labels : Amounts or None
+        Shares of the labels, if rows were evaluated in blocks.
     """
 
-    data: Retrospective
+    data: Retrospective | Description
     missingness: MCAR | MAR | MNAR
     seed: int | None = 0
     rules: str = ""
     run: PolicyRun | None = None
+    tests: pd.DataFrame | None = None
+    labels: Amounts | None = None
+
+    @cached_property
+    def description(self) -> Description:
+        """Numbers of rows by pattern and label."""
+        return self.data if isinstance(self.data, Description) else Description.of(self.data)
+
+    @cached_property
+    def label_shares(self) -> Amounts | None:
+        """Share of each label; None if some rows have none."""
+        if isinstance(self.data, Description):
+            return self.labels
+        return label_amounts(self.data) if self.data.labelled.all() else None
+
+    def tested(self, groups: Collection[str] | None = None) -> pd.DataFrame:
+        """Test what the assumption implies about the recording of these groups (default: all)."""
+        if isinstance(self.data, Description):
+            assert self.tests is not None
+            mine = self.tests if groups is None else self.tests[self.tests["recording"].isin(list(groups))]
+            return mine.assign(p_adjusted=holm(mine["p_value"].to_numpy(dtype=float))).reset_index(drop=True)
+        found = implications(self.missingness.graph_on(self.data))
+        return check_implications(self.data, [i for i in found if groups is None or i.group in groups])
 
     def __getstate__(self) -> dict[str, Any]:
         # Policies are often local functions, which cannot be pickled, and results do not need them.
-        return {**self.__dict__, "run": None}
+        kept = {name: value for name, value in self.__dict__.items() if name not in ("description", "label_shares")}
+        return {**kept, "run": None}
 
 
 @dataclass(frozen=True, eq=False)
@@ -414,7 +446,7 @@ class Evaluation(HandsOutCopies):
         support = self.support
         how = "exact walk" if not support.sampled else f"{support.sampled} rows sampled, the others exact"
         origin = self.origin
-        rows = "rows with weights" if origin is not None and origin.data.weight is not None else "rows"
+        rows = "rows with weights" if origin is not None and _weighted(origin.data) else "rows"
         return (
             f"{self.policy} with {self.classifier}, {support.n_rows} {rows}, {self.missingness}, {how}; "
             f"{100 * self.confidence:g} % intervals"
@@ -445,6 +477,10 @@ def _extrapolated(estimate: Estimate | None, confidence: float) -> dict[str, flo
     low, high = (np.nan, np.nan) if found is None else found.interval(confidence)
     value = np.nan if found is None else found.value
     return {"extrapolated": value, "extrapolated_lower": low, "extrapolated_upper": high}
+
+
+def _weighted(data: Retrospective | Description) -> bool:
+    return data.weighted if isinstance(data, Description) else data.weight is not None
 
 
 def _note(answer: Answer) -> str:

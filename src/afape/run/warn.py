@@ -15,7 +15,7 @@ from ..action_values.models import LearnedValues, PaperNetwork
 from ..data.extreme_values import limit_extreme_values
 from ..estimators.answer import Answer
 from ..estimators.catalogue import Choice
-from ..estimators.constant_answer import dearer_than_constant
+from ..estimators.constant_answer import dearer_than_constant, label_amounts
 from ..estimators.estimate import Estimate
 from ..estimators.evidence import Fitted
 from ..estimators.ipw import inverse_probability
@@ -280,7 +280,8 @@ def warn_of_classifier(answers: dict[str, Answer], choices: list[Choice], fitted
     """Warn if the errors of the classifier cost more than the best constant answer."""
     if plan.data.original is not None:  # the cost of a constant answer needs all labels
         return
-    found = dearer_than_constant(answers, choices, plan.data, plan.recipe.tariff.costs, fitted.row_weight)
+    labels = label_amounts(plan.data, fitted.row_weight)
+    found = dearer_than_constant(answers, choices, labels, plan.recipe.tariff)
     if found is not None:
         warn(
             f"The errors of the classifier {name_of(plan.classifier)} cost {found.wrong.value:.4g} per run, but always "

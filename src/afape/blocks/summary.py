@@ -1,0 +1,256 @@
+"""Summary: what a block of rows, or a site, leaves behind. Values, joint covariance, counts and tables, but no row."""
+
+from __future__ import annotations
+
+import json
+import zipfile
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from .. import __version__
+from .._arguments import check_count, check_file, check_instance, check_target
+from .._arrays import Floats
+from ..data.description import Description
+from ..data.retrospective import Retrospective
+from ..estimators.answer import Answer, Costs, PartAmounts
+from ..files.archive import array_bytes, zipped
+from ..files.errors import StorageError
+from ..files.limits import Allowance, checked_array
+from ..files.writing import atomic_write, plain_value
+from ..results.comparison import Comparison
+from ..results.evaluation import Evaluation
+from ..support.implications import check_implications, implications
+from ..support.support import Support
+from .columns import Collected
+
+__all__ = ["SUPPORT_TABLES", "Summary"]
+
+FORMAT = 1
+SUPPORT_TABLES = ("sets", "groups", "pairs", "views", "violations", "balance", "undecided", "estimators")
+_FIGURES = ("reason", "ess", "normalizer", "normalizer_error", "normalizers", "clipped", "largest_weight", "error_method",
+            "caveat", "replicates", "lost", "unsupported")  # fmt: skip
+_OF_ONE_ROW = ("smallest_propensity", "largest_weight")  # a least or largest value belongs to one person
+_COUNTS = ("rows_recorded", "rows_wanting", "rows", "rows_usable")
+
+
+@dataclass(frozen=True, eq=False)
+class Summary:
+    """What is left of a comparison when its rows are gone.
+
+    It has the estimates of all policies, estimators, parts and subgroups with their joint covariance, numbers of rows by
+    pattern of recorded groups and by label, and the tables of support. No row can be read back from it.
+
+    Attributes
+    ----------
+    about : dict
+        Texts, numbers and tables, ready for JSON.
+    arrays : dict of ndarray
+        Values and covariances of all columns.
+    """
+
+    about: dict[str, Any]
+    arrays: dict[str, Floats]
+
+    @staticmethod
+    def of(result: Comparison | Evaluation, min_cell: int = 10) -> Summary:
+        """Summarise a result of `afape.compare` or `afape.evaluate`.
+
+        Parameters
+        ----------
+        result : Comparison or Evaluation
+            A result that still has its rows.
+        min_cell : int
+            Patterns of recording, subgroups and levels that fewer rows have are left out, and counts of rows below this are
+            raised to it. Values that belong to one row, such as the largest weight, are left out.
+        """
+        check_instance("result", result, (Comparison, Evaluation), "a result of afape.compare or afape.evaluate")
+        check_count("min_cell", min_cell, 0)
+        found = result if isinstance(result, Comparison) else Comparison({result.policy: result}, result.confidence)
+        first = next(iter(found.evaluations.values()))
+        if first.origin is None or not isinstance(first.origin.data, Retrospective):
+            raise ValueError("'result' must come from rows in memory, but its rows are gone. Use the summaries of its blocks.")
+        data, missingness = first.origin.data, first.origin.missingness
+        collected = Collected()
+        tests = check_implications(data, implications(missingness.graph_on(data)))
+        about = {
+            "format": "afape summary",
+            "format_version": FORMAT,
+            "afape": __version__,
+            "cases": float(data.row_weight.sum()),
+            "confidence": found.confidence,
+            "missingness": first.missingness,
+            "classifier": first.classifier,
+            "seed": first.origin.seed,
+            "records": _described(Description.of(data), min_cell),
+            "tests": _lines(tests),
+            "labels": None if (labels := first.origin.label_shares) is None else collected.add(labels),
+            "policies": {
+                name: _evaluation(e, data, collected, min_cell) for name, e in found.evaluations.items()
+            },
+        }
+        return Summary(_plain(about), collected.arrays())
+
+    def __len__(self) -> int:
+        return int(self.about["records"]["n_rows"])
+
+    def __repr__(self) -> str:
+        policies = self.about["policies"]
+        return f"Summary({len(self)} rows, {len(policies)} policies: {', '.join(policies)})"
+
+    def save(self, path: str | Path) -> None:
+        """Save as a zip of JSON and arrays; it contains no code."""
+        with atomic_write(check_target("path", path)) as temporary:
+            temporary.write_bytes(self.packed())
+
+    def packed(self) -> bytes:
+        """Return the bytes of the file."""
+        names = list(self.arrays)
+        text = json.dumps({**self.about, "arrays": names}, indent=1)
+        arrays = {f"arrays/{i}.npy": array_bytes(name, self.arrays[name]) for i, name in enumerate(names)}
+        return zipped({"summary.json": text.encode(), **arrays})
+
+    @staticmethod
+    def load(path: str | Path) -> Summary:
+        """Load a file that `save` wrote."""
+        return Summary.unpacked(check_file("path", path, "a file that Summary.save wrote").read_bytes(), str(path))
+
+    @staticmethod
+    def unpacked(content: bytes, name: str) -> Summary:
+        """Return the summary in these bytes; errors call the file by its ``name``."""
+        try:
+            archive = Allowance(len(content)).open(content)
+            about = json.loads(archive.read("summary.json"))
+            version = about.get("format_version") if about.get("format") == "afape summary" else None
+            if version == FORMAT:
+                names = about.pop("arrays")
+                return Summary(about, {n: checked_array(archive.read(f"arrays/{i}.npy")) for i, n in enumerate(names)})
+        except (zipfile.BadZipFile, KeyError, ValueError, TypeError, AttributeError) as error:
+            raise StorageError(f"{name!r} is no summary, or is damaged ({type(error).__name__}: {error}).") from error
+        raise StorageError(f"{name!r} has format version {version}, but this afape reads summaries of version {FORMAT}.")
+
+
+def _evaluation(e: Evaluation, data: Retrospective, collected: Collected, min_cell: int) -> dict[str, Any]:
+    assert e.tariff is not None
+    return {
+        "rules": "" if e.origin is None else e.origin.rules,
+        "notes": list(e.assumption),
+        "fixed": e.tariff.fixed,
+        "paired": e.tariff.paired,
+        "outcomes": [[name, *e.tariff.own.limits(name)] for name in e.tariff.own.names],
+        "choices": [[c.method.name, c.propensity, c.name, c.key] for c in e.choices],
+        "forms": _lines(e.propensity),
+        "paths": [_lines(e.paths.sets), _lines(e.paths.steps)],
+        "answers": _answers(e, collected),
+        "support": _support(e.support, min_cell),
+        "levels": {
+            level: {"share": share, "name": part.policy, "answers": _answers(part, collected), "support": _support(part.support, min_cell)}
+            for level, part in e.subgroups.items()
+            if part.support.n_rows >= min_cell and (share := _share_of(e, level, data)) > 0
+        },
+    }
+
+
+def _share_of(e: Evaluation, level: str, data: Retrospective) -> float:
+    """Share of the cases in a subgroup."""
+    run = None if e.origin is None else e.origin.run
+    assert run is not None and run.plan.levels is not None
+    mine = run.plan.levels.codes == run.plan.levels.names.index(level)
+    weight = run.plan.data.row_weight
+    return float(weight[mine].sum() / weight.sum())
+
+
+def _answers(e: Evaluation, collected: Collected) -> dict[str, Any]:
+    return {name: _answer(answer, collected) for name, answer in e.answers.items()}
+
+
+def _answer(answer: Answer, collected: Collected) -> dict[str, Any]:
+    parts = answer.parts
+    return {
+        **{name: getattr(answer, name) for name in _FIGURES},
+        "costs": None if answer.costs is None else _costs(answer.costs, collected),
+        "parts": None if parts is None else _parts(parts, collected),
+    }
+
+
+def _costs(costs: Costs, collected: Collected) -> dict[str, Any]:
+    return {**collected.add(costs.amounts), "unsupported": costs.unsupported}
+
+
+def _parts(parts: PartAmounts, collected: Collected) -> dict[str, Any]:
+    columns = parts.columns
+    shape = {name: getattr(columns, name) for name in ("n_groups", "n_classes", "n_outcomes", "open", "paired")}
+    place = collected.add(parts.amounts)
+    return {**place, "unsupported": parts.unsupported, "columns": {"costly": columns.costly.tolist(), **shape}}
+
+
+def _support(support: Support, min_cell: int) -> dict[str, Any]:
+    tables = {name: _lines(_coarse(getattr(support, name), min_cell)) for name in SUPPORT_TABLES}
+    texts = {name: list(getattr(support, name)) for name in ("warnings", "heavy", "advice")}
+    figures = {name: getattr(support, name) for name in ("unsupported", "n_rows", "sampled", "unsearched")}
+    return {**tables, **texts, **figures}
+
+
+def _coarse(table: pd.DataFrame, min_cell: int) -> pd.DataFrame:
+    """Return a table without values of single rows, and with small counts raised to ``min_cell``."""
+    if not min_cell:
+        return table
+    out = table.drop(columns=[c for c in ("share_recorded",) if c in table])
+    for column in set(_OF_ONE_ROW) & set(out):
+        out[column] = np.nan
+    for column in set(_COUNTS) & set(out):
+        few = out[column].between(1, min_cell - 1)
+        out[column] = out[column].mask(few, min_cell)
+    return out
+
+
+def _described(found: Description, min_cell: int) -> dict[str, Any]:
+    """Return the numbers of rows, without patterns and levels that few rows have."""
+    problem, kept = found.problem, found.pattern_counts >= min_cell
+    cost = np.asarray(problem.misclassification_cost)
+    return {
+        "n_rows": len(found),
+        "cases": found.cases,
+        "problem": {
+            "groups": {name: list(columns) for name, columns in problem.groups.items()},
+            "costs": dict(problem.costs),
+            "label": problem.label,
+            "misclassification_cost": float(cost) if cost.ndim == 0 else found.costs.tolist(),
+        },
+        "classes": list(found.classes),
+        "label_counts": found.label_counts.tolist(),
+        "label_cases": found.label_cases.tolist(),
+        "patterns": found.patterns[kept].astype(int).tolist(),
+        "pattern_counts": found.pattern_counts[kept].tolist(),
+        "pattern_cases": found.pattern_cases[kept].tolist(),
+        "gaps": found.gaps.tolist(),
+        "recorded_share": found.recorded_share.tolist(),
+        "complete_share": found.complete_share,
+        "unlabelled": found.unlabelled,
+        "effective_rows": found.effective_rows,
+        "n_clusters": found.n_clusters,
+        "partial": {group: max(count, min_cell) for group, count in found.partial.items()},
+        "levels": {name: count for name, count in found.levels.items() if count >= min_cell},
+        "weighs_labels": found.weighs_labels,
+        "shares_known": found.shares_known,
+    }
+
+
+def _lines(table: pd.DataFrame) -> dict[str, Any]:
+    """Return a table as lists of its columns."""
+    return {"columns": [str(c) for c in table.columns], "lines": table.to_numpy(dtype=object).tolist()}
+
+
+def _plain(value: Any) -> Any:
+    """Convert numpy numbers, tuples and mappings to what JSON knows."""
+    if isinstance(value, Mapping):
+        return {str(k): _plain(v) for k, v in value.items()}
+    if isinstance(value, list | tuple):
+        return [_plain(v) for v in value]
+    if value is None or isinstance(value, bool | int | float | str):
+        return value
+    return plain_value(value)
