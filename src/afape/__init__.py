@@ -7,6 +7,7 @@ if TYPE_CHECKING:
     from .action_values import KnownValues, LearnedValues
     from .agents.builtin import AcquireAll, AcquireNone, DecisionRule, FixedOrder, RandomSubset
     from .agents.policy import Policy
+    from .blocks import Scan, Summary, scan
     from .budgets import budget_curve
     from .check import check_missingness, check_support
     from .classifiers import Classifier, ImputedClassifier
@@ -56,6 +57,8 @@ __all__ = [
     "Problem",
     "RandomSubset",
     "Retrospective",
+    "Scan",
+    "Summary",
     "SupportThresholds",
     "WalkOptions",
     "brier",
@@ -72,6 +75,7 @@ __all__ = [
     "read_problem",
     "read_table",
     "save",
+    "scan",
     "score",
     "sensitivity",
     "true_cost",
@@ -83,6 +87,7 @@ _HOMES = {
     ".action_values": "KnownValues LearnedValues",
     ".agents.builtin": "AcquireAll AcquireNone DecisionRule FixedOrder RandomSubset",
     ".agents.policy": "Policy",
+    ".blocks": "Scan Summary scan",
     ".budgets": "budget_curve",
     ".check": "check_missingness check_support",
     ".classifiers": "Classifier ImputedClassifier",

@@ -12,7 +12,7 @@ from typing import IO, Any
 
 from joblib import Parallel, delayed, effective_n_jobs
 
-__all__ = ["in_processes", "locked"]
+__all__ = ["in_processes", "locked", "watch"]
 
 _PAUSE = 1.0  # seconds between two looks at the parent
 
@@ -31,12 +31,12 @@ def in_processes(
 
 def _watched(parent: int, function: Callable[..., Any], *task: Any) -> Any:
     if os.getppid() == parent:  # a process of its own, started by the parent
-        _watch(parent)
+        watch(parent)
     return function(*task)
 
 
 @cache
-def _watch(parent: int) -> None:
+def watch(parent: int) -> None:
     """End this process soon after its parent has ended, killed or not: nobody would read its results."""
 
     def look() -> None:

@@ -4,11 +4,15 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Mapping
+from concurrent.futures import Executor
 from typing import Any
 
 from ._arguments import check_mapping
 from ._progress import Progress, check_progress
 from .agents.policy import Policy, training_rows_in
+from .blocks.engine import check_executor
+from .blocks.evaluation import judge_blocks
+from .blocks.scan import Scan
 from .classifiers import Classifier
 from .data.retrospective import Retrospective
 from .missingness.assumptions import MAR, MCAR, MNAR
@@ -24,12 +28,13 @@ __all__ = ["compare"]
 
 @with_options
 def compare(
-    data: Retrospective,
+    data: Retrospective | Scan,
     policies: Mapping[str, Policy],
     classifier: Classifier,
     *,
     missingness: MCAR | MAR | MNAR,
     progress: Progress | bool | None = None,
+    executor: Executor | None = None,
     **options: Any,
 ) -> Comparison:
     """Evaluate several policies on the same rows.
@@ -40,8 +45,8 @@ def compare(
 
     Parameters
     ----------
-    data : Retrospective
-        Records to evaluate on. Neither policies nor classifier should have been trained on them.
+    data : Retrospective or Scan
+        Records to evaluate on, in memory or in files (`afape.scan`). Neither policies nor classifier should have been trained on them.
     policies : mapping from name to policy
         At least one policy. A policy is any object with ``probabilities(values, acquired)``.
     classifier
@@ -51,6 +56,9 @@ def compare(
     progress : callable or bool, optional
         A function that is called as ``progress(done, total)``, in steps. True shows a bar, False shows none. Default: a
         bar in notebooks only.
+    executor : concurrent.futures.Executor, optional
+        What works on the blocks of a scan: a process pool, or ``dask.distributed.Client(...).get_executor()``. Default: the
+        blocks are evaluated in turn.
     **options
         Options, see below.
 
@@ -60,24 +68,33 @@ def compare(
     """
     policies = check_mapping("policies", policies, "from names to policies")
     arguments = {f"policies[{name!r}]": policy for name, policy in policies.items()}
-    found = judge(data, dict(zip(policies, arguments.items(), strict=True)), classifier, missingness, progress, options)
+    named = dict(zip(policies, arguments.items(), strict=True))
+    found = judge(data, named, classifier, missingness, progress, options, executor=executor)
     return Comparison(found, next(iter(found.values())).confidence)
 
 
 def judge(
-    data: Retrospective,
+    data: Retrospective | Scan,
     policies: Mapping[str, tuple[str, Policy]],
     classifier: Classifier,
     missingness: MCAR | MAR | MNAR,
     progress: Progress | bool | None,
     options: Mapping[str, Any],
     function: str = "compare",
+    *,
+    executor: Executor | None = None,
 ) -> dict[str, Evaluation]:
     """Check all arguments, then evaluate the policies; returns one `Evaluation` per name.
 
     ``policies`` maps each name to the name of its argument, for error messages, and the policy.
     """
     check_progress(progress)
+    check_executor(executor)
+    if isinstance(data, Scan):
+        Options.of(function, options)  # raises an error for an unknown name
+        return judge_blocks(judge, data, policies, classifier, missingness, progress, options, function, executor)
+    if executor is not None:
+        raise TypeError("'executor' works on the blocks of a scan. For rows in memory, use n_jobs.")
     plan = make_plan(data, classifier, missingness, Options.of(function, options))
     bound = {name: on_records(policy, plan.data, argument) for name, (argument, policy) in policies.items()}
     for name, policy in bound.items():

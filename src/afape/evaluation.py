@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import Executor
 from dataclasses import replace
 from typing import Any
 
@@ -11,6 +12,7 @@ import numpy as np
 from ._arguments import check_confidence, check_jobs, check_seed
 from ._progress import Progress
 from .agents.policy import Policy, bind_to_records, ignores_values
+from .blocks.scan import Scan
 from .classifiers import Classifier, check_classifier
 from .comparison import judge
 from .data.retrospective import Retrospective
@@ -37,20 +39,21 @@ __all__ = ["evaluate", "true_averages", "true_cost", "true_parts"]
 
 @with_options
 def evaluate(
-    data: Retrospective,
+    data: Retrospective | Scan,
     policy: Policy,
     classifier: Classifier,
     *,
     missingness: MCAR | MAR | MNAR,
     progress: Progress | bool | None = None,
+    executor: Executor | None = None,
     **options: Any,
 ) -> Evaluation:
     """Estimate what a policy would cost if it were deployed.
 
     Parameters
     ----------
-    data : Retrospective
-        Records to evaluate on. Neither policy nor classifier should have been trained on them.
+    data : Retrospective or Scan
+        Records to evaluate on, in memory or in files (`afape.scan`). Neither policy nor classifier should have been trained on them.
     policy
         Any object with ``probabilities(values, acquired)``.
     classifier
@@ -60,6 +63,9 @@ def evaluate(
     progress : callable or bool, optional
         A function that is called as ``progress(done, total)``, in steps. True shows a bar, False shows none. Default: a
         bar in notebooks only.
+    executor : concurrent.futures.Executor, optional
+        What works on the blocks of a scan: a process pool, or ``dask.distributed.Client(...).get_executor()``. Default: the
+        blocks are evaluated in turn.
     **options
         Options, see below.
 
@@ -68,7 +74,8 @@ def evaluate(
     Evaluation
     """
     name = name_of(policy)
-    return judge(data, {name: ("policy", policy)}, classifier, missingness, progress, options, "evaluate")[name]
+    named = {name: ("policy", policy)}
+    return judge(data, named, classifier, missingness, progress, options, "evaluate", executor=executor)[name]
 
 
 def true_cost(

@@ -12,6 +12,7 @@ __all__ = [
     "AssumptionWarning",
     "BalanceWarning",
     "BlankTextWarning",
+    "BlockWarning",
     "ChangingAnswersWarning",
     "ClippedWeightsWarning",
     "CodeValuesWarning",
@@ -26,6 +27,7 @@ __all__ = [
     "NormalizerWarning",
     "PartialGroupWarning",
     "PropensityFitWarning",
+    "ResumedWarning",
     "SeenRowsWarning",
     "StochasticMethodWarning",
     "SupportWarning",
@@ -44,6 +46,10 @@ class BlankTextWarning(AfapeWarning):
     """A column has texts that look like blanks, such as "NA"; they count as levels."""
 
 
+class BlockWarning(AfapeWarning):
+    """Some blocks of rows could not be evaluated and are left out."""
+
+
 class CodeValuesWarning(AfapeWarning):
     """A column has numbers such as -999 that look like codes for a missing value; they count as values."""
 
@@ -58,6 +64,10 @@ class ManyLevelsWarning(AfapeWarning):
 
 class PartialGroupWarning(AfapeWarning):
     """Some rows record only some columns of a group; the group counts as not recorded there."""
+
+
+class ResumedWarning(AfapeWarning):
+    """A run continues: some of its blocks were finished before."""
 
 
 class SeenRowsWarning(AfapeWarning):

@@ -32,6 +32,7 @@ from .tables import frame_of, gathered, joined_balance, joined_forms, joined_pat
 
 __all__ = ["Blocks", "combined"]
 
+
 @dataclass(frozen=True, eq=False)
 class Blocks:
     """Summaries of independent blocks, and the cases that each stands for.
@@ -76,7 +77,9 @@ def combined(blocks: Blocks, missingness: MCAR | MAR | MNAR, seed: int | None, n
     first = blocks.abouts[0]
     records = _description(blocks)
     tests = joined_tests([frame_of(a["tests"]) for a in blocks.abouts], blocks.shares)
-    labels = _amounts([(k, a["labels"]) for k, a in enumerate(blocks.abouts)], blocks, blocks.shares, first["confidence"])
+    labels = _amounts(
+        [(k, a["labels"]) for k, a in enumerate(blocks.abouts)], blocks, blocks.shares, first["confidence"]
+    )
     origin = Origin(records, missingness, seed, tests=tests, labels=labels)
     policies = {
         name: _evaluation(blocks, name, records.problem, replace(origin, rules=about["rules"]), notes)
@@ -149,12 +152,12 @@ def _tariff(about: Mapping[str, Any], problem: Problem, records: Description) ->
     own: dict[str, Any] = {name: _Limited(low, high) for name, low, high in about["outcomes"]}
     names = tuple(name for name, costly in zip(problem.group_names, problem.costly, strict=True) if costly)
     prices = problem.prices[problem.costly]
-    return Tariff(problem, names, records.classes, prices, records.costs, OwnOutcomes(own), about["fixed"], about["paired"])
+    return Tariff(
+        problem, names, records.classes, prices, records.costs, OwnOutcomes(own), about["fixed"], about["paired"]
+    )
 
 
-def _answers(
-    each: Sequence[Mapping[str, Any]], blocks: Blocks, shares: Floats, tariff: Tariff
-) -> dict[str, Answer]:
+def _answers(each: Sequence[Mapping[str, Any]], blocks: Blocks, shares: Floats, tariff: Tariff) -> dict[str, Answer]:
     """Combine the answers of every estimator; ``each`` has those of one block."""
     names = list(dict.fromkeys(name for answers in each for name in answers))
     return {name: _answer([answers.get(name) for answers in each], blocks, shares, tariff) for name in names}
@@ -258,7 +261,9 @@ def _amounts(
     if family not in (ROWS, TABLES):
         return ReplicatedAmounts(np.asarray(values), sample, replicates)
     roots, heavy = (
-        _stacked(len(shares), {k: s * piece[j] for (k, _), s, piece in zip(each, at, pieces, strict=True)}, blocks, family, j)
+        _stacked(
+            len(shares), {k: s * piece[j] for (k, _), s, piece in zip(each, at, pieces, strict=True)}, blocks, family, j
+        )
         for j in (1, 2)
     )
     return BlockAmounts(np.asarray(values), family, roots, heavy, sample, replicates)

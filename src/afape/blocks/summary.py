@@ -73,7 +73,9 @@ class Summary:
         found = result if isinstance(result, Comparison) else Comparison({result.policy: result}, result.confidence)
         first = next(iter(found.evaluations.values()))
         if first.origin is None or not isinstance(first.origin.data, Retrospective):
-            raise ValueError("'result' must come from rows in memory, but its rows are gone. Use the summaries of its blocks.")
+            raise ValueError(
+                "'result' must come from rows in memory, but its rows are gone. Use the summaries of its blocks."
+            )
         data, missingness = first.origin.data, first.origin.missingness
         collected = Collected()
         tests = check_implications(data, implications(missingness.graph_on(data)))
@@ -89,9 +91,7 @@ class Summary:
             "records": _described(Description.of(data), min_cell),
             "tests": _lines(tests),
             "labels": None if (labels := first.origin.label_shares) is None else collected.add(labels),
-            "policies": {
-                name: _evaluation(e, data, collected, min_cell) for name, e in found.evaluations.items()
-            },
+            "policies": {name: _evaluation(e, data, collected, min_cell) for name, e in found.evaluations.items()},
         }
         return Summary(_plain(about), collected.arrays())
 
@@ -131,7 +131,9 @@ class Summary:
                 return Summary(about, {n: checked_array(archive.read(f"arrays/{i}.npy")) for i, n in enumerate(names)})
         except (zipfile.BadZipFile, KeyError, ValueError, TypeError, AttributeError) as error:
             raise StorageError(f"{name!r} is no summary, or is damaged ({type(error).__name__}: {error}).") from error
-        raise StorageError(f"{name!r} has format version {version}, but this afape reads summaries of version {FORMAT}.")
+        raise StorageError(
+            f"{name!r} has format version {version}, but this afape reads summaries of version {FORMAT}."
+        )
 
 
 def _evaluation(e: Evaluation, data: Retrospective, collected: Collected, min_cell: int) -> dict[str, Any]:
@@ -148,7 +150,12 @@ def _evaluation(e: Evaluation, data: Retrospective, collected: Collected, min_ce
         "answers": _answers(e, collected),
         "support": _support(e.support, min_cell),
         "levels": {
-            level: {"share": share, "name": part.policy, "answers": _answers(part, collected), "support": _support(part.support, min_cell)}
+            level: {
+                "share": share,
+                "name": part.policy,
+                "answers": _answers(part, collected),
+                "support": _support(part.support, min_cell),
+            }
             for level, part in e.subgroups.items()
             if part.support.n_rows >= min_cell and (share := _share_of(e, level, data)) > 0
         },

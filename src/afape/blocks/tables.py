@@ -43,7 +43,7 @@ def _most(values: Floats, shares: Floats) -> float:
 
 def _error(values: Floats, shares: Floats) -> float:
     """Standard error of a mean over independent blocks."""
-    return float(np.sqrt((shares**2 @ values**2)) / shares.sum())
+    return float(np.sqrt(shares**2 @ values**2) / shares.sum())
 
 
 _RULES: dict[str, Rule] = {
@@ -98,7 +98,9 @@ def joined_support(name: str, tables: Sequence[pd.DataFrame], shares: Floats) ->
     if name == "sets":
         return found.sort_values(["wanted", "set"], ascending=[False, True], ignore_index=True)
     if name == "pairs":  # never recorded together in any block
-        everywhere = [sum(_has(t, line, _KEYS[name]) for t in tables) == len(tables) for line in found.to_dict("records")]
+        everywhere = [
+            sum(_has(t, line, _KEYS[name]) for t in tables) == len(tables) for line in found.to_dict("records")
+        ]
         found["both_wanted"] = [
             any(t.loc[_lines_with(t, line, _KEYS[name]), "both_wanted"].any() for t in tables)
             for line in found.to_dict("records")
@@ -158,7 +160,9 @@ def joined_forms(tables: Sequence[pd.DataFrame], shares: Floats) -> pd.DataFrame
 def joined_tests(tables: Sequence[pd.DataFrame], shares: Floats) -> pd.DataFrame:
     """Join tests of implications: statistics and degrees of freedom of independent blocks add up."""
     tables = [t.assign(log_odds=np.log(t["odds_ratio"].astype(float))) for t in tables]
-    found = _joined([t.fillna({"statistic": 0.0, "degrees": 0.0}) for t in tables], shares, ["recording", "of", "given"])
+    found = _joined(
+        [t.fillna({"statistic": 0.0, "degrees": 0.0}) for t in tables], shares, ["recording", "of", "given"]
+    )
     if not len(found):
         return found.drop(columns="log_odds", errors="ignore")
     found["odds_ratio"] = np.exp(found.pop("log_odds").to_numpy(dtype=float))
@@ -183,10 +187,14 @@ def _words(line: Mapping[Any, Any], tables: Sequence[pd.DataFrame]) -> str:
     verb = "predicts" if p_value < 0.05 else "does not predict"
     p = f"p = {p_value:.1g}" if p_value >= 1e-12 else "p < 1e-12"
     text = re.sub(r" (predicts|does not predict) ", f" {verb} ", text, count=1)
-    return re.sub(r"odds ratio \S+( per standard deviation)?, p .*$", rf"odds ratio {line['odds_ratio']:.2g}\1, {p}", text)
+    return re.sub(
+        r"odds ratio \S+( per standard deviation)?, p .*$", rf"odds ratio {line['odds_ratio']:.2g}\1, {p}", text
+    )
 
 
-def gathered(texts: Sequence[Sequence[str]], what: str = "block", names: Sequence[str] | None = None) -> tuple[str, ...]:
+def gathered(
+    texts: Sequence[Sequence[str]], what: str = "block", names: Sequence[str] | None = None
+) -> tuple[str, ...]:
     """Return the sentences of all blocks, each once; numbers may differ between blocks, and the first block's are shown."""
     first: dict[str, tuple[str, list[int]]] = {}
     for k, mine in enumerate(texts):

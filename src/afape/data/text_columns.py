@@ -8,9 +8,18 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from .._arrays import Ints
 from ..warnings import BlankTextWarning, LookalikeLevelsWarning, ManyLevelsWarning, warn
 
-__all__ = ["check_text", "looks_blank", "odd_words", "warn_of_lookalikes", "warn_of_many_levels"]
+__all__ = [
+    "check_counted_text",
+    "check_text",
+    "looks_blank",
+    "odd_words",
+    "warn_of_counted_levels",
+    "warn_of_lookalikes",
+    "warn_of_many_levels",
+]
 
 _BLANKS = {"", "nan", "na", "n/a", "#n/a", "null", "?", "."}  # in lower case
 _COMMA = re.compile(r"[-+]?(\d+|\d{1,3}(\.\d{3})+),\d+")
@@ -27,7 +36,11 @@ def looks_blank(text: str) -> bool:
 
 def check_text(name: str, values: NDArray[Any]) -> None:
     """Raise an error if most texts are numbers, which would become levels; warn about texts that look like blanks."""
-    texts, count = np.unique(values.astype(str), return_counts=True)
+    check_counted_text(name, *np.unique(values.astype(str), return_counts=True))
+
+
+def check_counted_text(name: str, texts: NDArray[Any], count: Ints) -> None:
+    """Do the checks of `check_text` on the different texts and their counts."""
     known = np.array([not looks_blank(t) for t in texts], dtype=bool)
     for what, like, conversion in _KINDS:
         numbers = known & [like(t.strip()) for t in texts]
@@ -36,7 +49,7 @@ def check_text(name: str, values: NDArray[Any]) -> None:
         if 2 * count[numbers].sum() > count[known].sum() and not any(_CODE.fullmatch(t.strip()) for t in texts):
             share = f"{int(count[numbers].sum())} of its {int(count.sum())} entries"
             raise ValueError(
-                f"Column {name!r} is text, but {share} are {what}{odd_words(values)}. Each text would become a level. Make them "
+                f"Column {name!r} is text, but {share} are {what}{_odd_words(texts, count)}. Each text would become a level. Make them "
                 f"numbers, with NaN if nothing was recorded: {conversion.format(repr(name))}. If a blank has a meaning, declare "
                 f"it in 'blank_means' of the Problem; if the column is a category, pass categories={{{name!r}: None}}."
             )
@@ -74,7 +87,14 @@ def warn_of_many_levels(name: str, values: NDArray[Any], n_levels: int) -> None:
     """Warn if a category has so many levels, each a column of its own, that most of them have few rows."""
     if n_levels <= _MOST_LEVELS:
         return
-    count = np.unique(values.astype(str), return_counts=True)[1]
+    warn_of_counted_levels(name, np.unique(values.astype(str), return_counts=True)[1], n_levels)
+
+
+def warn_of_counted_levels(name: str, count: Ints, n_levels: int | None = None) -> None:
+    """Warn as `warn_of_many_levels` does, from the counts of the texts."""
+    n_levels = len(count) if n_levels is None else n_levels
+    if n_levels <= _MOST_LEVELS:
+        return
     rare = n_levels - int((count >= 30).sum())
     warn(
         f"Column {name!r} has {n_levels} levels, and each becomes a column; {rare} of them have fewer than 30 rows, from which "
@@ -87,7 +107,12 @@ def warn_of_many_levels(name: str, values: NDArray[Any], n_levels: int) -> None:
 
 def odd_words(values: NDArray[Any]) -> str:
     """List the texts among numbers, with their counts."""
-    texts, count = np.unique([v for v in values if isinstance(v, str) and not _is_number(v)], return_counts=True)
+    return _odd_words(*np.unique([v for v in values if isinstance(v, str)], return_counts=True))
+
+
+def _odd_words(texts: NDArray[Any], count: Ints) -> str:
+    odd = np.array([not _is_number(t) for t in texts], dtype=bool)
+    texts, count = texts[odd], count[odd]
     listed = ", ".join(
         f"{t!r} ({c})" for t, c in sorted(zip(texts.tolist(), count.tolist(), strict=True), key=lambda p: -p[1])[:5]
     )

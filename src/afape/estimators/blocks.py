@@ -12,7 +12,15 @@ from .._arrays import Floats, cluster_sums
 from .amounts import Amounts, ImputedAmounts, Replicates, Sample
 from .estimate import Estimate
 
-__all__ = ["BlockAmounts", "BlockEstimate", "Roots", "block_covariance", "compressed", "roots_of_rows", "roots_of_tables"]
+__all__ = [
+    "BlockAmounts",
+    "BlockEstimate",
+    "Roots",
+    "block_covariance",
+    "compressed",
+    "roots_of_rows",
+    "roots_of_tables",
+]
 
 _AT_ONCE = 2**22  # numbers that are decomposed in one step
 _DEPENDENT = 1e-10  # singular values below this share of the largest belong to columns that depend on the others

@@ -90,7 +90,9 @@ def _tiny(data: Description) -> Iterator[Doubt]:
 
 def _classifier(evaluations: Mapping[str, Evaluation]) -> Iterator[Doubt]:
     for name, e in evaluations.items():
-        if e.tariff is None or e.origin is None or e.origin.label_shares is None:  # the cost of a constant answer is not known
+        if (
+            e.tariff is None or e.origin is None or e.origin.label_shares is None
+        ):  # the cost of a constant answer is not known
             continue
         found = dearer_than_constant(e.answers, e.choices, e.origin.label_shares, e.tariff)
         if found is not None:
