@@ -6,8 +6,10 @@ from typing import Any
 
 from ._arguments import check_confidence
 from .agents.policy import Policy
+from .data.description import Description
 from .data.retrospective import Retrospective
 from .missingness.assumptions import MAR, MCAR, MNAR
+from .results.evaluation import Origin
 from .run.fit import bind_propensities, views_of
 from .run.options import Options
 from .run.plan import Silent, make_plan, on_records
@@ -19,7 +21,7 @@ from .support.thresholds import SupportThresholds
 from .walk.walker import WalkOptions
 from .warnings import HeavyWeightsWarning, SupportWarning, warn
 
-__all__ = ["check_missingness", "check_support"]
+__all__ = ["check_missingness", "check_of", "check_support"]
 
 
 def check_support(
@@ -111,5 +113,15 @@ def check_missingness(data: Retrospective, missingness: MCAR | MAR | MNAR, *, le
     level = check_confidence(level, "level")
     data = make_plan(data, Silent(), missingness, Options()).data  # raises an error if the arguments do not fit
     table = check_implications(data, implications(missingness.graph_on(data)))
+    change = suggestion_from(missingness, data, table[table["p_adjusted"] < level])
+    return MissingnessCheck(repr(missingness), table, level, change)
+
+
+def check_of(origin: Origin, level: float = 0.05) -> MissingnessCheck:
+    """Test the implications of the assumption of an evaluation, for its records; of blocks, the tests are known."""
+    data, missingness = origin.data, origin.missingness
+    if not isinstance(data, Description):
+        return check_missingness(data, missingness, level=level)
+    table = origin.tested()
     change = suggestion_from(missingness, data, table[table["p_adjusted"] < level])
     return MissingnessCheck(repr(missingness), table, level, change)

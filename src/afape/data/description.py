@@ -12,7 +12,7 @@ from .._arrays import Bools, Floats, Ints, effective_size, mean_of, tally, uniqu
 from .problem import Problem
 from .retrospective import Retrospective
 
-__all__ = ["Description"]
+__all__ = ["Description", "Records"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -80,8 +80,10 @@ class Description:
     original: None = None  # the label is no group here
 
     @staticmethod
-    def of(data: Retrospective) -> Description:
-        """Describe records."""
+    def of(data: Records) -> Description:
+        """Describe records; a description is returned as it is."""
+        if isinstance(data, Description):
+            return data
         patterns, index = unique_sets(data.recorded)
         known = data.labelled
         n_classes, several = len(data.classes), np.bincount(data.source_column)[data.source_column] > 1
@@ -92,7 +94,7 @@ class Description:
             data.costs,
             len(data),
             float(data.row_weight.sum()),
-            (~data.recorded).sum(axis=0),
+            data.gaps,
             data.recorded_share,
             float(mean_of(data.complete, data.weight)),
             np.bincount(data.labels[known], minlength=n_classes),
@@ -125,3 +127,6 @@ class Description:
     def without(self, groups: Sequence[int]) -> int:
         """Number of rows that lack one of these groups, as far as patterns are known."""
         return int(self.pattern_counts[~self.patterns[:, list(groups)].all(axis=1)].sum())
+
+
+Records = Retrospective | Description

@@ -285,6 +285,15 @@ class Retrospective:
         return np.ones(len(self)) if self.weight is None else self.weight
 
     @property
+    def gaps(self) -> Ints:
+        """Number of rows without each group, (G,)."""
+        return np.asarray((~self.recorded).sum(axis=0))
+
+    def without(self, groups: Sequence[int]) -> int:
+        """Number of rows that lack one of these groups."""
+        return int((~self.recorded[:, list(groups)].all(axis=1)).sum())
+
+    @property
     def recorded_share(self) -> Floats:
         """Share of the cases in which each group is recorded, (G,)."""
         return mean_of(self.recorded, self.weight)

@@ -10,6 +10,7 @@ import numpy as np
 
 from .._arguments import check_flag, check_texts, positions_of, shown
 from .._arrays import Bools, Floats, Ints, every
+from ..data.description import Records
 from ..data.label_group import with_label_group
 from ..data.retrospective import Retrospective, check_records
 from ..warnings import DroppedRowsWarning, warn
@@ -109,7 +110,7 @@ class MCAR:
         """Describe the assumption in words."""
         return ("Assumption: missing completely at random. No recording depends on a value or on the label.",)
 
-    def graph_on(self, data: Retrospective) -> MGraph:
+    def graph_on(self, data: Records) -> MGraph:
         """Return the assumption as a graph on these records: indicators depend only on each other."""
         return _joined((), data)
 
@@ -182,7 +183,7 @@ class MAR:
         given = ", ".join([*self.given, *(["the label"] if self.label else [])])
         return (f"Assumption: missing at random. Recordings depend only on {given}, which every row has.",)
 
-    def graph_on(self, data: Retrospective) -> MGraph:
+    def graph_on(self, data: Records) -> MGraph:
         """Return the assumption as a graph on these records: indicators depend on the given groups and on each other."""
         return _joined([*self.given, *([data.problem.label] if self.label else [])], data)
 
@@ -221,7 +222,7 @@ class MNAR:
         if self.adjust is not None and len(self.adjust) == 0 and not self.label:
             raise ValueError("'adjust' must name at least one group; for none, use afape.MCAR().")
 
-    def graph_on(self, data: Retrospective) -> MGraph:
+    def graph_on(self, data: Records) -> MGraph:
         """Return the graph on these records; ``adjust`` is converted to a graph."""
         if isinstance(self.graph, MGraph):
             return _on_records(self.graph, data)
@@ -291,7 +292,7 @@ class MNAR:
         return f"MNAR(adjust={list(self.adjust or ())!r}{', label=True' if self.label else ''})"
 
 
-def _joined(given: Sequence[str], data: Retrospective) -> MGraph:
+def _joined(given: Sequence[str], data: Records) -> MGraph:
     """Return a graph in which every indicator depends on the given groups and, through hidden causes, on the others."""
     gaps = _with_gaps(data)
     edges = [(v, f"R_{g}", "->") for v in given for g in gaps]
@@ -302,11 +303,11 @@ def _together(groups: Sequence[str]) -> list[tuple[str, str, str]]:
     return [(f"R_{a}", f"R_{b}", "<->") for i, a in enumerate(groups) for b in groups[:i]]
 
 
-def _with_gaps(data: Retrospective) -> list[str]:
+def _with_gaps(data: Records) -> list[str]:
     return [data.problem.group_names[g] for g in np.flatnonzero(~data.always_recorded)]
 
 
-def _on_records(graph: MGraph, data: Retrospective) -> MGraph:
+def _on_records(graph: MGraph, data: Records) -> MGraph:
     """Return the graph over all groups of the problem, with indicators of the groups that have gaps."""
     problem = data.problem
     # In this order, so that equal records give equal texts.
@@ -323,7 +324,7 @@ def _on_records(graph: MGraph, data: Retrospective) -> MGraph:
             f"'graph' must have no indicator of the label {problem.label!r}, because it is always recorded. Remove the node "
             f"R_{problem.label}."
         )
-    gaps = (~data.recorded).sum(axis=0)
+    gaps = data.gaps
     for g in np.flatnonzero(gaps):
         name = problem.group_names[g]
         if name not in graph.missing:

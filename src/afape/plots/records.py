@@ -7,8 +7,8 @@ from typing import Any
 import numpy as np
 
 from .._arguments import check_count, check_instance
-from .._arrays import unique_sets
-from ..data.retrospective import Retrospective, check_records
+from ..data.description import Description, Records
+from ..data.retrospective import check_records
 from ..missingness.graph import MGraph
 from .style import BLUE, DARK, PALE_BLUE, PALE_ORANGE, RED, axes, finished, short_names
 
@@ -17,12 +17,12 @@ __all__ = ["graph", "missingness"]
 _Point = tuple[float, float]
 
 
-def missingness(data: Retrospective, most: int = 12, ax: Any = None) -> Any:
+def missingness(data: Records, most: int = 12, ax: Any = None) -> Any:
     """Draw the patterns of recorded groups, the most frequent at the top; filled squares are recorded.
 
     Parameters
     ----------
-    data : Retrospective
+    data : Retrospective or Description
         Records.
     most : int
         Number of patterns to show; a title says how many rows have other patterns.
@@ -34,24 +34,24 @@ def missingness(data: Retrospective, most: int = 12, ax: Any = None) -> Any:
     matplotlib Axes
     """
     check_count("most", most, 1)
-    patterns, index = unique_sets(check_records(data).recorded)
-    count = np.bincount(index, minlength=len(patterns))
+    found = data if isinstance(data, Description) else Description.of(check_records(data))
+    patterns, count = found.patterns, found.pattern_counts
     order = np.argsort(-count, kind="stable")[:most]
-    names = list(short_names(data.problem.group_names, 20).values())
+    names = list(short_names(found.problem.group_names, 20).values())
     g = len(names)
     ax = axes(ax, 2.6 + 0.42 * g, 1.6 + 0.3 * len(order))
     for y, u in enumerate(order[::-1]):
         for x in range(g):
             ax.add_patch(_square(x, y, BLUE if patterns[u, x] else "white"))
-        ax.text(g - 0.3, y, f"{100 * count[u] / len(data):.1f} %", va="center", fontsize=9, color=DARK)
-    shares = data.recorded.mean(axis=0)
+        ax.text(g - 0.3, y, f"{100 * count[u] / len(found):.1f} %", va="center", fontsize=9, color=DARK)
+    shares = 1 - found.gaps / len(found)
     labels = [f"{name} ({100 * s:.0f} %)" for name, s in zip(names, shares, strict=True)]
     ax.set_xticks(range(g), labels, rotation=45, ha="right", fontsize=9)
     ax.set(xlim=(-0.7, g + 0.9), ylim=(-0.7, len(order) - 0.3), aspect="equal")
     ax.set_yticks([])
     others = len(patterns) - len(order)
     if others:
-        rest = 100 * (1 - count[order].sum() / len(data))
+        rest = 100 * (1 - count[order].sum() / len(found))
         ax.set_title(f"{others} more patterns have {rest:.1f} % of the rows", fontsize=9, loc="left")
     ax.spines[["left", "bottom"]].set_visible(False)
     return finished(ax)

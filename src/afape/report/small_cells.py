@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from ..data.retrospective import Retrospective
+from ..data.description import Description
 from ..results.comparison import Comparison
 from ..results.evaluation import Evaluation
 
@@ -22,11 +22,9 @@ _COUNTS = {
 }  # and what tells them
 
 
-def without_small(found: Comparison, data: Retrospective, min_cell: int) -> Comparison:
+def without_small(found: Comparison, data: Description, min_cell: int) -> Comparison:
     """Return the results without what describes single rows, and without counts below ``min_cell`` and what has so few rows."""
-    several = np.bincount(data.source_column)[data.source_column] > 1  # columns of 0 and 1, one per level
-    few = several & (np.nansum(data.values, axis=0) < min_cell)
-    rare = {data.columns[j] for j in np.flatnonzero(few)}
+    rare = {column for column, rows in data.levels.items() if rows < min_cell}
     kept = {name: _without(evaluation, rare, min_cell) for name, evaluation in found.evaluations.items()}
     return replace(found, evaluations=kept)
 

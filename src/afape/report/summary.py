@@ -11,9 +11,8 @@ from typing import Any
 import numpy as np
 
 from .._arguments import check_count, check_instance, check_mapping, check_texts, shown
-from .._arrays import effective_size, mean_of, tally, unique_sets
-from ..check import check_missingness
-from ..data.retrospective import Retrospective
+from ..check import check_of
+from ..data.description import Description
 from ..estimators.estimate import TARGETS, Bounds, Estimate
 from ..files.toml_words import in_file_words
 from ..files.writing import plain_value
@@ -77,14 +76,15 @@ def summarize(
     check_content(notes, details)
     check_count("min_cell", min_cell, 0)
     origin = origin_of(found)
-    found = without_small(found, origin.data, min_cell)
+    data = origin.description
+    found = without_small(found, data, min_cell)
     estimator = page_estimator(found)
     policies = [
         {"place": k, **_policy(name, e, found, estimator)} for k, (name, e) in enumerate(found.evaluations.items())
     ]
     for policy in policies if in_file else ():
         policy |= {key: [in_file_words(text) for text in policy[key]] for key in ("warnings", "heavy", "advice")}
-    prices = _prices(found, origin.data)
+    prices = _prices(found, data)
     strength = None if sensitivity is None else sensitivity_content(sensitivity, estimator)
     totals = [e for name in found.evaluations if (e := _estimate(found, name, estimator, "total")) is not None]
     return {
@@ -99,9 +99,9 @@ def summarize(
         "notes": [*notes, *([_REPRICED] if is_repriced(found) else [])],
         "policies": policies,
         "naive": _naive(found, estimator),
-        "behaviour": behaviour_content(found.evaluations, estimator, prices, origin.data),
+        "behaviour": behaviour_content(found.evaluations, estimator, prices, data),
         "strength": strength,
-        "data": _data(origin.data, prices, min_cell),
+        "data": _data(data, prices, min_cell),
         "assumption": _assumption(found, origin, None if strength is None else strength["tips"], in_file=in_file),
         "details": {**_versions(), "seed": origin.seed, **(details or {})},
     }
@@ -208,7 +208,7 @@ def difference(value: float, reference: float) -> float:
 
 
 def _assumption(found: Comparison, origin: Origin, tips: float | None, *, in_file: bool) -> dict[str, Any]:
-    tested = check_missingness(origin.data, origin.missingness)
+    tested = check_of(origin)
     wanted = {
         str(g) for e in found.evaluations.values() for g, w in e.support.groups[["group", "wanted"]].to_numpy() if w > 0
     }
@@ -227,29 +227,27 @@ def _assumption(found: Comparison, origin: Origin, tips: float | None, *, in_fil
     }
 
 
-def _prices(found: Comparison, data: Retrospective) -> dict[str, float]:
+def _prices(found: Comparison, data: Description) -> dict[str, float]:
     """Price of every group by name, as used by the results."""
     out = dict(zip(data.problem.group_names, data.problem.prices.tolist(), strict=True))
     tariff = next(iter(found.evaluations.values())).tariff
     return out if tariff is None else out | dict(zip(tariff.groups, tariff.prices.tolist(), strict=True))
 
 
-def _data(data: Retrospective, prices: dict[str, float], min_cell: int) -> dict[str, Any]:
+def _data(data: Description, prices: dict[str, float], min_cell: int) -> dict[str, Any]:
     problem = data.problem
-    patterns, index = unique_sets(data.recorded)
-    count = np.bincount(index, minlength=len(patterns))
-    share = tally(index, data.row_weight, len(patterns)) / data.row_weight.sum()
+    patterns, count = data.patterns, data.pattern_counts
+    share = data.pattern_cases / data.cases
     names = np.array(problem.group_names, dtype=object)
     order = np.argsort(-count, kind="stable")
-    weight = data.row_weight[data.labelled]
-    shares = tally(data.labels[data.labelled], weight, len(data.classes)) / weight.sum()
+    shares = data.label_cases / data.label_cases.sum()
     return {
         "rows": len(data),
-        "complete": float(mean_of(data.complete, data.weight)),
-        "effective_rows": None if data.weight is None else effective_size(data.weight, data.cluster),
-        "labels_missing": int((~data.labelled).sum()),
-        "label_shares_known": data.label_shares is not None,
-        "clusters": None if data.cluster is None else len(np.unique(data.cluster)),
+        "complete": data.complete_share,
+        "effective_rows": data.effective_rows,
+        "labels_missing": data.unlabelled,
+        "label_shares_known": data.shares_known,
+        "clusters": data.n_clusters,
         "label": str(problem.label),
         "classes": [{"label": str(c), "share": float(s)} for c, s in zip(data.classes, shares, strict=True)],
         "costs": data.costs.tolist(),

@@ -9,7 +9,7 @@ from typing import Any
 
 import pandas as pd
 
-from ..data.retrospective import Retrospective
+from ..data.description import Records
 from ..missingness.assumptions import MAR, MCAR, MNAR
 
 __all__ = ["Suggestion", "suggestion_from"]
@@ -85,20 +85,20 @@ def _parts(assumption: MAR | MNAR) -> tuple[str, str, list[str], list[str]]:
     return "MAR", "given", list(assumption.given), options
 
 
-def suggestion_from(missingness: MCAR | MAR | MNAR, data: Retrospective, rejected: pd.DataFrame) -> Suggestion | None:
+def suggestion_from(missingness: MCAR | MAR | MNAR, data: Records, rejected: pd.DataFrame) -> Suggestion | None:
     """Return the change that explains most: first groups without gaps, then groups with few, the label, and a graph."""
     label, names = data.problem.label, list(data.problem.group_names)
     lines = rejected.sort_values("p_value", kind="stable").to_dict("records")
     if isinstance(missingness, MNAR) and missingness.graph is not None:
         return _more_edges(data, lines)
-    share = dict(zip(names, data.recorded.mean(axis=0).tolist(), strict=True))
+    share = dict(zip(names, _shares(data), strict=True))
     groups = [g for g in dict.fromkeys(line["of"] for line in lines) if g in names]
     whole = [g for g in groups if share[g] == 1.0]
     if whole:  # these groups may explain the other dependences
         return Suggestion(f"Recording depends on {_quoted(whole)}.", _widened(missingness, whole))
     nearly = [g for g in groups if share[g] >= _FEW_GAPS]
     if nearly and not isinstance(missingness, MNAR):
-        lost = int((~data.recorded[:, [names.index(g) for g in nearly]].all(axis=1)).sum())
+        lost = data.without([names.index(g) for g in nearly])
         reason = (
             f"Recording depends on {_quoted(nearly)}, which {lost} of {len(data)} rows lack. Dropping these rows makes it a "
             "condition; the answer is then about rows like the others."
@@ -115,9 +115,14 @@ def suggestion_from(missingness: MCAR | MAR | MNAR, data: Retrospective, rejecte
     return Suggestion(reason, edges=_edges(lines))
 
 
-def _more_edges(data: Retrospective, lines: Sequence[dict[Any, Any]]) -> Suggestion | None:
+def _shares(data: Records) -> list[float]:
+    """Share of the rows that have each group; 1 only if every row has it."""
+    return (1 - data.gaps / len(data)).tolist()  # type: ignore[no-any-return]
+
+
+def _more_edges(data: Records, lines: Sequence[dict[Any, Any]]) -> Suggestion | None:
     """Return edges of one kind to add to a graph: each kind may explain the dependences of the following ones."""
-    share = dict(zip(data.problem.group_names, data.recorded.mean(axis=0).tolist(), strict=True))
+    share = dict(zip(data.problem.group_names, _shares(data), strict=True))
     kinds: list[tuple[str, Callable[[str], bool]]] = [
         ("Recording depends on groups that every row has.", lambda of: share.get(of) == 1.0),
         ("Groups are recorded together.", lambda of: of.startswith(_INDICATOR)),
@@ -134,9 +139,9 @@ def _more_edges(data: Retrospective, lines: Sequence[dict[Any, Any]]) -> Suggest
     return None
 
 
-def _lost_words(data: Retrospective, groups: Sequence[str]) -> str:
+def _lost_words(data: Records, groups: Sequence[str]) -> str:
     names = data.problem.group_names
-    lost = int((~data.recorded[:, [names.index(g) for g in groups]].all(axis=1)).sum())
+    lost = data.without([names.index(g) for g in groups])
     return (
         f"Recording depends on {_quoted(groups)}, which only {lost} of {len(data)} rows lack. Without these rows in the data, it "
         "would be a group that every row has, and the answer would be about rows like the others."
