@@ -7,7 +7,7 @@ if TYPE_CHECKING:
     from .action_values import KnownValues, LearnedValues
     from .agents.builtin import AcquireAll, AcquireNone, DecisionRule, FixedOrder, RandomSubset
     from .agents.policy import Policy
-    from .blocks import Scan, Summary, scan
+    from .blocks import Scan, Sites, Summary, combine, scan
     from .budgets import budget_curve
     from .check import check_missingness, check_support
     from .classifiers import Classifier, ImputedClassifier
@@ -58,6 +58,7 @@ __all__ = [
     "RandomSubset",
     "Retrospective",
     "Scan",
+    "Sites",
     "Summary",
     "SupportThresholds",
     "WalkOptions",
@@ -65,6 +66,7 @@ __all__ = [
     "budget_curve",
     "check_missingness",
     "check_support",
+    "combine",
     "compare",
     "evaluate",
     "load",
@@ -87,7 +89,7 @@ _HOMES = {
     ".action_values": "KnownValues LearnedValues",
     ".agents.builtin": "AcquireAll AcquireNone DecisionRule FixedOrder RandomSubset",
     ".agents.policy": "Policy",
-    ".blocks": "Scan Summary scan",
+    ".blocks": "Scan Sites Summary combine scan",
     ".budgets": "budget_curve",
     ".check": "check_missingness check_support",
     ".classifiers": "Classifier ImputedClassifier",

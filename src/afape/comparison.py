@@ -12,7 +12,7 @@ from ._progress import Progress, check_progress
 from .agents.policy import Policy, training_rows_in
 from .blocks.engine import check_executor
 from .blocks.evaluation import judge_blocks
-from .blocks.scan import Scan
+from .blocks.scanning import Scan
 from .classifiers import Classifier
 from .data.retrospective import Retrospective
 from .missingness.assumptions import MAR, MCAR, MNAR
@@ -46,7 +46,8 @@ def compare(
     Parameters
     ----------
     data : Retrospective or Scan
-        Records to evaluate on, in memory or in files (`afape.scan`). Neither policies nor classifier should have been trained on them.
+        Records to evaluate on, in memory or in files (`afape.scan`). Neither policies nor classifier should have been trained on
+        them.
     policies : mapping from name to policy
         At least one policy. A policy is any object with ``probabilities(values, acquired)``.
     classifier

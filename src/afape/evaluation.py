@@ -12,7 +12,7 @@ import numpy as np
 from ._arguments import check_confidence, check_jobs, check_seed
 from ._progress import Progress
 from .agents.policy import Policy, bind_to_records, ignores_values
-from .blocks.scan import Scan
+from .blocks.scanning import Scan
 from .classifiers import Classifier, check_classifier
 from .comparison import judge
 from .data.retrospective import Retrospective
@@ -53,7 +53,8 @@ def evaluate(
     Parameters
     ----------
     data : Retrospective or Scan
-        Records to evaluate on, in memory or in files (`afape.scan`). Neither policy nor classifier should have been trained on them.
+        Records to evaluate on, in memory or in files (`afape.scan`). Neither policy nor classifier should have been trained on
+        them.
     policy
         Any object with ``probabilities(values, acquired)``.
     classifier

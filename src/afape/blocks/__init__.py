@@ -1,6 +1,7 @@
 """More rows than memory: deal them to random blocks, evaluate each block, combine values and covariances."""
 
-from .scan import Scan, scan
+from .scanning import Scan, scan
+from .sites import Sites, combine
 from .summary import Summary
 
-__all__ = ["Scan", "Summary", "scan"]
+__all__ = ["Scan", "Sites", "Summary", "combine", "scan"]

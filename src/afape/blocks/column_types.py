@@ -16,7 +16,7 @@ from ..files.errors import TableError
 from .files import Batch
 
 if TYPE_CHECKING:
-    from .scan import Scan
+    from .scanning import Scan
 
 __all__ = ["ColumnTypes"]
 
@@ -49,14 +49,16 @@ class ColumnTypes:
         return list(dict.fromkeys([*features, problem.label]))
 
     def seen(self, batch: Batch, kept: Bools) -> Any:
-        """Note what a batch says, and return its rows that are kept, in the types of all files."""
+        """Note what a batch says, and return its rows that are kept, in the types of all files.
+
+        Rows that are not kept count too, so that both splits of a scan have the same columns.
+        """
         import pyarrow as pa
         import pyarrow.compute as pc
 
         columns = []
-        table = batch.table if kept.all() else batch.table.filter(pa.array(kept))
         for field in self.schema:
-            column = table[field.name]
+            column = batch.table[field.name]
             if pa.types.is_dictionary(column.type) and (field.name != self.scan.problem.label or column.type.ordered):
                 self._declare(field.name, column)
             try:
@@ -69,7 +71,8 @@ class ColumnTypes:
                 self._sharpen(field.name, columns[-1])
             if field.name in self.levels:
                 self._count(field.name, pc.value_counts(columns[-1].drop_null().combine_chunks()), batch)
-        return pa.Table.from_arrays(columns, schema=self.schema)
+        table = pa.Table.from_arrays(columns, schema=self.schema)
+        return table if kept.all() else table.filter(pa.array(kept))
 
     def _declare(self, name: str, column: Any) -> None:
         for chunk in column.chunks:

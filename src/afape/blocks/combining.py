@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from .._arrays import Floats, unique_sets
+from .._arrays import Floats, tally, unique_sets
 from ..data.description import Description
 from ..data.problem import Problem
 from ..estimators.amounts import Amounts, ReplicatedAmounts, Replicates, Sample
@@ -49,6 +49,8 @@ class Blocks:
         What a block is called in sentences.
     names : sequence of str, optional
         Names of the blocks; default: their numbers.
+    random : bool
+        True if rows came to blocks at random, so that the other blocks can stand for one without an answer.
     """
 
     summaries: Sequence[Summary]
@@ -56,6 +58,7 @@ class Blocks:
     identity: str
     what: str = "block"
     names: Sequence[str] | None = None
+    random: bool = True
 
     @cached_property
     def shares(self) -> Floats:
@@ -168,8 +171,8 @@ def _answer(each: Sequence[Mapping[str, Any] | None], blocks: Blocks, shares: Fl
     places = [k for k, one in enumerate(each) if one is not None and not one["reason"]]
     listed = [one for one in each if one is not None]
     reasons = blocks.texts([[one["reason"]] if one is not None and one["reason"] else [] for one in each])
-    if not places:
-        return Answer(reason="; ".join(reasons))
+    if not places or (not blocks.random and len(places) < int((shares > 0).sum())):
+        return Answer(reason="; ".join(reasons) or f"not every {blocks.what} has this estimator")
     mine = [one for one in (each[k] for k in places) if one is not None]
     own = np.zeros(len(each))
     own[places] = shares[places]
@@ -334,7 +337,10 @@ def _replicates(
 
 
 def _support(each: Sequence[Mapping[str, Any]], blocks: Blocks, answers: Mapping[str, Answer]) -> Support:
-    tables = {
+    texts: dict[str, Any] = {
+        name: blocks.texts([one[name] for one in each]) for name in ("warnings", "heavy", "advice")
+    }
+    tables: dict[str, Any] = {
         name: joined_support(name, [frame_of(one[name]) for one in each], blocks.shares)
         for name in ("sets", "groups", "pairs", "views", "violations", "undecided")
     }
@@ -346,7 +352,7 @@ def _support(each: Sequence[Mapping[str, Any]], blocks: Blocks, answers: Mapping
         balance=joined_balance([frame_of(one["balance"]) for one in each], blocks.shares),
         estimators=_weights(answers, each, blocks.shares),
         heaviest=pd.DataFrame(columns=["row", "set", "weight", "share"]),
-        **{name: blocks.texts([one[name] for one in each]) for name in ("warnings", "heavy", "advice")},
+        **texts,
         **tables,
     )
 
@@ -394,7 +400,7 @@ def _description(blocks: Blocks) -> Description:
         label_cases=np.sum([s * np.array(one["label_cases"]) for one, s in zip(each, scale, strict=True)], axis=0),
         patterns=patterns,
         pattern_counts=np.bincount(index, weights=counts, minlength=len(patterns)).astype(np.intp),
-        pattern_cases=np.bincount(index, weights=cases, minlength=len(patterns)),
+        pattern_cases=tally(index, cases, len(patterns)),
         unlabelled=sum(one["unlabelled"] for one in each),
         effective_rows=_effective(sizes, blocks.shares) if known else None,
         n_clusters=None if first["n_clusters"] is None else sum(one["n_clusters"] for one in each),

@@ -16,7 +16,7 @@ from .column_types import ColumnTypes
 from .scratch import Scratch, _full
 
 if TYPE_CHECKING:
-    from .scan import Scan
+    from .scanning import Scan
 
 __all__ = ["block_name", "deal"]
 

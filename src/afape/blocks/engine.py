@@ -24,7 +24,7 @@ from ..data.retrospective import Retrospective
 from ..warnings import AfapeWarning, BlockWarning, ResumedWarning, warn
 from .column_types import ColumnTypes
 from .dealing import block_name, deal
-from .scan import Scan
+from .scanning import Scan
 from .scratch import Scratch, scratch_of
 from .summary import Summary
 

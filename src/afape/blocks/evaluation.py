@@ -17,7 +17,7 @@ from ..results.comparison import Comparison
 from ..results.evaluation import Evaluation
 from .combining import Blocks, combined
 from .engine import run_blocks
-from .scan import Scan
+from .scanning import Scan
 from .summary import Summary
 
 __all__ = ["identity_of", "judge_blocks"]
@@ -69,7 +69,8 @@ def _evaluated(
     """Evaluate the policies on the rows of a block; the summary says which rows were used."""
     found = judge(data, policies, classifier, missingness, False, {**options, "random_state": seed}, function)
     first = next(iter(found.values()))
-    assert first.origin is not None and isinstance(first.origin.data, Retrospective)
+    assert first.origin is not None
+    assert isinstance(first.origin.data, Retrospective)
     summary = Summary.of(Comparison(found, first.confidence), min_cell=0)
     summary.about["positions"] = first.origin.data.positions
     return summary

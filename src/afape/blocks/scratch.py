@@ -91,8 +91,8 @@ class Scratch:
         found = os.stat(self.path)
         if found.st_uid != os.getuid() or found.st_mode & (stat.S_IWGRP | stat.S_IWOTH):
             raise ScratchError(
-                f"'scratch' must be a folder that only you can write to, but others can write to {self.path!r}. Use a new folder, "
-                f"or chmod 700 {self.path}."
+                f"'scratch' must be a folder that only you can write to, but others can write to {self.path!r}. Use a new "
+                f"folder, or chmod 700 {self.path}."
             )
 
     def clear(self) -> None:

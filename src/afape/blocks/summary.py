@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import zipfile
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, fields, replace
 from pathlib import Path
 from typing import Any
 
@@ -22,8 +23,11 @@ from ..files.archive import array_bytes, zipped
 from ..files.errors import StorageError
 from ..files.limits import Allowance, checked_array
 from ..files.writing import atomic_write, plain_value
+from ..missingness.assumptions import MAR, MCAR, MNAR
+from ..missingness.graph import MGraph
 from ..results.comparison import Comparison
 from ..results.evaluation import Evaluation
+from ..results.small_cells import without_small
 from ..support.implications import check_implications, implications
 from ..support.support import Support
 from .columns import Collected
@@ -34,8 +38,6 @@ FORMAT = 1
 SUPPORT_TABLES = ("sets", "groups", "pairs", "views", "violations", "balance", "undecided", "estimators")
 _FIGURES = ("reason", "ess", "normalizer", "normalizer_error", "normalizers", "clipped", "largest_weight", "error_method",
             "caveat", "replicates", "lost", "unsupported")  # fmt: skip
-_OF_ONE_ROW = ("smallest_propensity", "largest_weight")  # a least or largest value belongs to one person
-_COUNTS = ("rows_recorded", "rows_wanting", "rows", "rows_usable")
 
 
 @dataclass(frozen=True, eq=False)
@@ -65,8 +67,9 @@ class Summary:
         result : Comparison or Evaluation
             A result that still has its rows.
         min_cell : int
-            Patterns of recording, subgroups and levels that fewer rows have are left out, and counts of rows below this are
-            raised to it. Values that belong to one row, such as the largest weight, are left out.
+            Patterns of recording, subgroups, levels and numbers of rows below this are left out, and estimators with fewer
+            effective rows. Values that belong to one row, such as the largest weight, are left out. A label with fewer rows is
+            an error.
         """
         check_instance("result", result, (Comparison, Evaluation), "a result of afape.compare or afape.evaluate")
         check_count("min_cell", min_cell, 0)
@@ -77,6 +80,10 @@ class Summary:
                 "'result' must come from rows in memory, but its rows are gone. Use the summaries of its blocks."
             )
         data, missingness = first.origin.data, first.origin.missingness
+        described = first.origin.description
+        if min_cell:
+            _check_sizes(described, min_cell)
+            found = _without_few(without_small(found, described, min_cell), min_cell)
         collected = Collected()
         tests = check_implications(data, implications(missingness.graph_on(data)))
         about = {
@@ -86,12 +93,13 @@ class Summary:
             "cases": float(data.row_weight.sum()),
             "confidence": found.confidence,
             "missingness": first.missingness,
+            "assumption": assumption_to_json(missingness),
             "classifier": first.classifier,
             "seed": first.origin.seed,
-            "records": _described(Description.of(data), min_cell),
+            "records": _described(described, min_cell),
             "tests": _lines(tests),
             "labels": None if (labels := first.origin.label_shares) is None else collected.add(labels),
-            "policies": {name: _evaluation(e, data, collected, min_cell) for name, e in found.evaluations.items()},
+            "policies": {name: _evaluation(e, data, collected) for name, e in found.evaluations.items()},
         }
         return Summary(_plain(about), collected.arrays())
 
@@ -113,6 +121,11 @@ class Summary:
         text = json.dumps({**self.about, "arrays": names}, indent=1)
         arrays = {f"arrays/{i}.npy": array_bytes(name, self.arrays[name]) for i, name in enumerate(names)}
         return zipped({"summary.json": text.encode(), **arrays})
+
+    @property
+    def identity(self) -> str:
+        """Text that is equal for equal summaries."""
+        return hashlib.sha256(self.packed()).hexdigest()[:16]
 
     @staticmethod
     def load(path: str | Path) -> Summary:
@@ -136,7 +149,51 @@ class Summary:
         )
 
 
-def _evaluation(e: Evaluation, data: Retrospective, collected: Collected, min_cell: int) -> dict[str, Any]:
+def _check_sizes(found: Description, min_cell: int) -> None:
+    least = int(found.label_counts.min())
+    if least < min_cell:
+        label = found.classes[int(found.label_counts.argmin())]
+        raise ValueError(
+            f"'result' must have at least min_cell={min_cell} rows of every label, but has {least} of {label!r}. Shares "
+            "of labels would tell about single persons. Merge labels, or lower 'min_cell'."
+        )
+
+
+def _without_few(found: Comparison, min_cell: int) -> Comparison:
+    """Leave out answers that few rows carry, and the largest weights."""
+
+    def shown(answers: Mapping[str, Answer]) -> dict[str, Answer]:
+        few = f"it has fewer than {min_cell} effective rows, which a summary does not tell"
+        return {
+            name: Answer(reason=few) if a.ess < min_cell else replace(a, largest_weight=float("nan"))
+            for name, a in answers.items()
+        }
+
+    kept = {
+        name: replace(
+            e,
+            answers=shown(e.answers),
+            subgroups={k: replace(s, answers=shown(s.answers)) for k, s in e.subgroups.items()},
+        )
+        for name, e in found.evaluations.items()
+    }
+    return Comparison(kept, found.confidence)
+
+
+def assumption_to_json(missingness: MCAR | MAR | MNAR) -> dict[str, Any]:
+    """Return an assumption as plain texts."""
+    found = {field.name: getattr(missingness, field.name) for field in fields(missingness)}
+    return {"kind": type(missingness).__name__} | {k: str(v) if isinstance(v, MGraph) else v for k, v in found.items()}
+
+
+def assumption_from_json(told: Mapping[str, Any]) -> MCAR | MAR | MNAR:
+    """Return the assumption that these texts describe."""
+    kinds: dict[str, Any] = {"MCAR": MCAR, "MAR": MAR, "MNAR": MNAR}
+    found: MCAR | MAR | MNAR = kinds[told["kind"]](**{k: v for k, v in told.items() if k != "kind"})
+    return found
+
+
+def _evaluation(e: Evaluation, data: Retrospective, collected: Collected) -> dict[str, Any]:
     assert e.tariff is not None
     return {
         "rules": "" if e.origin is None else e.origin.rules,
@@ -148,16 +205,16 @@ def _evaluation(e: Evaluation, data: Retrospective, collected: Collected, min_ce
         "forms": _lines(e.propensity),
         "paths": [_lines(e.paths.sets), _lines(e.paths.steps)],
         "answers": _answers(e, collected),
-        "support": _support(e.support, min_cell),
+        "support": _support(e.support),
         "levels": {
             level: {
                 "share": share,
                 "name": part.policy,
                 "answers": _answers(part, collected),
-                "support": _support(part.support, min_cell),
+                "support": _support(part.support),
             }
             for level, part in e.subgroups.items()
-            if part.support.n_rows >= min_cell and (share := _share_of(e, level, data)) > 0
+            if (share := _share_of(e, level, data)) > 0
         },
     }
 
@@ -165,7 +222,8 @@ def _evaluation(e: Evaluation, data: Retrospective, collected: Collected, min_ce
 def _share_of(e: Evaluation, level: str, data: Retrospective) -> float:
     """Share of the cases in a subgroup."""
     run = None if e.origin is None else e.origin.run
-    assert run is not None and run.plan.levels is not None
+    assert run is not None
+    assert run.plan.levels is not None
     mine = run.plan.levels.codes == run.plan.levels.names.index(level)
     weight = run.plan.data.row_weight
     return float(weight[mine].sum() / weight.sum())
@@ -195,30 +253,22 @@ def _parts(parts: PartAmounts, collected: Collected) -> dict[str, Any]:
     return {**place, "unsupported": parts.unsupported, "columns": {"costly": columns.costly.tolist(), **shape}}
 
 
-def _support(support: Support, min_cell: int) -> dict[str, Any]:
-    tables = {name: _lines(_coarse(getattr(support, name), min_cell)) for name in SUPPORT_TABLES}
+def _support(support: Support) -> dict[str, Any]:
+    tables = {name: _lines(getattr(support, name)) for name in SUPPORT_TABLES}
     texts = {name: list(getattr(support, name)) for name in ("warnings", "heavy", "advice")}
     figures = {name: getattr(support, name) for name in ("unsupported", "n_rows", "sampled", "unsearched")}
     return {**tables, **texts, **figures}
-
-
-def _coarse(table: pd.DataFrame, min_cell: int) -> pd.DataFrame:
-    """Return a table without values of single rows, and with small counts raised to ``min_cell``."""
-    if not min_cell:
-        return table
-    out = table.drop(columns=[c for c in ("share_recorded",) if c in table])
-    for column in set(_OF_ONE_ROW) & set(out):
-        out[column] = np.nan
-    for column in set(_COUNTS) & set(out):
-        few = out[column].between(1, min_cell - 1)
-        out[column] = out[column].mask(few, min_cell)
-    return out
 
 
 def _described(found: Description, min_cell: int) -> dict[str, Any]:
     """Return the numbers of rows, without patterns and levels that few rows have."""
     problem, kept = found.problem, found.pattern_counts >= min_cell
     cost = np.asarray(problem.misclassification_cost)
+    # Few gaps, and few rows without gaps, count as min_cell.
+    gaps = np.where(found.gaps > 0, np.maximum(found.gaps, min_cell), 0)
+    gaps = np.where(gaps < len(found), np.minimum(gaps, len(found) - min_cell), gaps)
+    n_complete = len(found) - found.without(range(problem.n_groups))
+    told = n_complete == 0 or n_complete >= min_cell
     return {
         "n_rows": len(found),
         "cases": found.cases,
@@ -234,9 +284,9 @@ def _described(found: Description, min_cell: int) -> dict[str, Any]:
         "patterns": found.patterns[kept].astype(int).tolist(),
         "pattern_counts": found.pattern_counts[kept].tolist(),
         "pattern_cases": found.pattern_cases[kept].tolist(),
-        "gaps": found.gaps.tolist(),
-        "recorded_share": found.recorded_share.tolist(),
-        "complete_share": found.complete_share,
+        "gaps": gaps.tolist(),
+        "recorded_share": np.where(gaps == found.gaps, found.recorded_share, 1 - gaps / len(found)).tolist(),
+        "complete_share": found.complete_share if told else min_cell / len(found),
         "unlabelled": found.unlabelled,
         "effective_rows": found.effective_rows,
         "n_clusters": found.n_clusters,

@@ -19,7 +19,7 @@ Rule = Callable[[Floats, Floats], float]  # values of the blocks that have the l
 
 
 def _sum(values: Floats, shares: Floats) -> float:
-    return float(values.sum())
+    return float(np.nansum(values))  # small numbers of rows may be hidden
 
 
 def _share(values: Floats, shares: Floats) -> float:

@@ -53,9 +53,9 @@ def roots_of_rows(influences: Sequence[Floats], cluster: Floats | None) -> Roots
     .. math:: \sum_i (c^\top u_i)^4 \le c^\top C c \; c^\top \Big( \sum_i h_i u_i u_i^\top \Big) c,
        \qquad h_i = u_i^\top C^{-1} u_i .
 
-    So :math:`|R c|^2 / |H c|^2` with :math:`H^\top H = \sum_i h_i u_i u_i^\top` is a lower bound. It is low if columns are many,
-    by about the same factor for all of them. So every column of H is divided by the root of its factor: then each column alone has
-    its exact degrees of freedom, and a combination has nearly those of its influence values.
+    So :math:`|R c|^2 / |H c|^2` with :math:`H^\top H = \sum_i h_i u_i u_i^\top` is a lower bound. If columns are many it is low,
+    by about the same factor for all combinations. So every column of H is divided by the root of its factor: then each column
+    alone has its exact degrees of freedom, and a combination has nearly those of its influence values.
     """
     units = _units(influences, cluster)
     root, fourth = compressed(units), sum((part**4).sum(axis=0) for part in _parts_of(units))
@@ -93,7 +93,7 @@ def compressed(lines: Floats) -> Floats:
         return np.full((1, lines.shape[1]), np.nan)
     found = np.zeros((0, lines.shape[1]))
     for part in _parts_of(lines):
-        found = np.linalg.qr(np.vstack([found, part]), mode="r")
+        found = np.asarray(np.linalg.qr(np.vstack([found, part]), mode="r"))
     return np.asarray(found)
 
 

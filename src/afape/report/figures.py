@@ -8,7 +8,6 @@ import warnings
 from collections.abc import Callable, Sequence
 from typing import Any
 
-import numpy as np
 import pandas as pd
 
 from .. import plots
@@ -18,8 +17,8 @@ from ..plots.reliance import SET_WIDTH
 from ..plots.style import wrapped
 from ..results.comparison import Comparison
 from ..results.evaluation import Evaluation
+from ..results.small_cells import shown_patterns
 from ..sensitivity_analysis.analysis import Sensitivity
-from .small_cells import shown_patterns
 from .summary import origin_of
 
 __all__ = ["figures_of"]

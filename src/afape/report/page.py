@@ -15,12 +15,12 @@ from .._arguments import check_count, check_instance, check_target, shown
 from ..files.writing import atomic_write, plain_value
 from ..results.comparison import Comparison
 from ..results.evaluation import Evaluation
+from ..results.small_cells import without_small
 from ..sensitivity_analysis.analysis import Sensitivity
 from .figures import figures_of
 from .price_fields import prices_of
 from .sensitivity import sensitivity_of, starting_from_answer
 from .sentences import chance, cost, interval_words, number, percent
-from .small_cells import without_small
 from .summary import check_content, origin_of, page_estimator, summarize
 
 __all__ = ["render", "require_report", "write_report"]
@@ -42,6 +42,7 @@ def write_report(
     details: Mapping[str, Any] | None = None,
     min_cell: int = 10,
     in_file: bool = False,
+    sites: Mapping[str, Any] | None = None,
 ) -> None:
     """Write a self-contained page: reading it needs no other file, no server and no network.
 
@@ -61,6 +62,8 @@ def write_report(
         Patterns of recording, subgroups and numbers of rows below this are left out of the page.
     in_file : bool
         True if the assumption stands in a problem file: then advice is in the words of such a file.
+    sites : mapping, optional
+        Estimates and tests of the sites that the results come from, see `Sites.page`.
     """
     require_report()
     target = check_target("path", path)
@@ -75,7 +78,15 @@ def write_report(
     with atomic_write(target) as draft:
         draft.write_bytes(b"")  # a path that cannot be written is an error before the work
         draft.write_text(
-            render(found, sensitivity=sensitivity, notes=notes, details=details, min_cell=min_cell, in_file=in_file),
+            render(
+                found,
+                sensitivity=sensitivity,
+                notes=notes,
+                details=details,
+                min_cell=min_cell,
+                in_file=in_file,
+                sites=sites,
+            ),
             encoding="utf-8",
         )
 
@@ -88,6 +99,7 @@ def render(
     details: Mapping[str, Any] | None = None,
     min_cell: int = 10,
     in_file: bool = False,
+    sites: Mapping[str, Any] | None = None,
 ) -> str:
     """Return the text of the page."""
     from markupsafe import Markup
@@ -98,6 +110,7 @@ def render(
     content = summarize(
         comparison, sensitivity=analysis, notes=notes, details=details, min_cell=min_cell, in_file=in_file
     )
+    content["sites"] = sites
     prices = prices_of(comparison, content["estimator"])
     script = _file("report.js")
     return str(

@@ -19,11 +19,11 @@ from ..files.writing import plain_value
 from ..missingness.assumptions import MNAR
 from ..results.comparison import Comparison
 from ..results.evaluation import Evaluation, Origin
+from ..results.small_cells import shown_patterns, without_small
 from ..sensitivity_analysis.analysis import Sensitivity
 from .behaviour import behaviour_content
 from .sensitivity import is_repriced, sensitivity_content
 from .sentences import STANDING_ASSUMPTIONS, answer_of, assumption_words, decimals_of, weighed_words
-from .small_cells import shown_patterns, without_small
 
 __all__ = ["difference", "origin_of", "page_estimator", "summarize"]
 

@@ -1,4 +1,4 @@
-"""What a page does not show: values of single rows, numbers of rows, and levels, patterns and subgroups that few people have."""
+"""What pages and summaries do not show: values of single rows, numbers of rows, and levels, patterns and subgroups of few."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ import numpy as np
 import pandas as pd
 
 from ..data.description import Description
-from ..results.comparison import Comparison
-from ..results.evaluation import Evaluation
+from .comparison import Comparison
+from .evaluation import Evaluation
 
 __all__ = ["shown_patterns", "vague", "without_small"]
 

@@ -6,6 +6,7 @@ import hashlib
 import json
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -165,7 +166,7 @@ class Scan:
             raise ValueError("'shares' must be given at once: a split of a scan cannot be split again.")
         seed = int(np.random.SeedSequence(random_state).generate_state(1, np.uint64)[0])
         ends = [0.0, *np.cumsum(sizes)[:-1].tolist(), 1.0]
-        return [replace(self, part=(a, b), split_seed=seed) for a, b in zip(ends, ends[1:], strict=False)]
+        return [replace(self, part=(a, b), split_seed=seed) for a, b in pairwise(ends)]
 
     def read(self, most: int | None = None) -> Retrospective:
         """Read the rows into memory, as `Retrospective`; with ``most``, a random part of about so many rows, by cluster."""
