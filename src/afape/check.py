@@ -6,6 +6,8 @@ from typing import Any
 
 from ._arguments import check_confidence
 from .agents.policy import Policy
+from .blocks.checking import missingness_of_scan, support_of_scan
+from .blocks.scanning import Scan
 from .data.description import Description
 from .data.retrospective import Retrospective
 from .missingness.assumptions import MAR, MCAR, MNAR
@@ -25,7 +27,7 @@ __all__ = ["check_missingness", "check_of", "check_support"]
 
 
 def check_support(
-    data: Retrospective,
+    data: Retrospective | Scan,
     policy: Policy,
     *,
     missingness: MCAR | MAR | MNAR,
@@ -46,8 +48,8 @@ def check_support(
 
     Parameters
     ----------
-    data : Retrospective
-        Records.
+    data : Retrospective or Scan
+        Records, in memory or in files (`afape.scan`).
     policy
         Anything with ``probabilities(values, acquired)``.
     missingness : MCAR, MAR or MNAR
@@ -67,6 +69,9 @@ def check_support(
     """
     if isinstance(propensity, list | tuple):
         raise TypeError("'propensity' must be one propensity here, not a list; call check_support once for each.")
+    if isinstance(data, Scan):
+        settings = {"missingness": missingness, "propensity": propensity, "thresholds": thresholds, "n_folds": n_folds}
+        return support_of_scan(check_support, data, policy, random_state, settings | {"n_jobs": n_jobs, "walk": walk})
     options = Options(
         propensity=propensity,
         thresholds=thresholds,
@@ -86,7 +91,9 @@ def check_support(
     return support
 
 
-def check_missingness(data: Retrospective, missingness: MCAR | MAR | MNAR, *, level: float = 0.05) -> MissingnessCheck:
+def check_missingness(
+    data: Retrospective | Scan, missingness: MCAR | MAR | MNAR, *, level: float = 0.05
+) -> MissingnessCheck:
     r"""Test the implications of an assumption for the records; `evaluate` tests those about the label.
 
     Missing at random given X_o implies that :math:`R_a` is independent, given X_o, of Y and of all other columns that are
@@ -97,8 +104,8 @@ def check_missingness(data: Retrospective, missingness: MCAR | MAR | MNAR, *, le
 
     Parameters
     ----------
-    data : Retrospective
-        Records.
+    data : Retrospective or Scan
+        Records, in memory or in files (`afape.scan`). In blocks, the statistics of all blocks are added up.
     missingness : MCAR, MAR or MNAR
         Assumption about why values are missing.
     level : float
@@ -111,6 +118,8 @@ def check_missingness(data: Retrospective, missingness: MCAR | MAR | MNAR, *, le
         it: they say nothing about values that were not recorded.
     """
     level = check_confidence(level, "level")
+    if isinstance(data, Scan):
+        return missingness_of_scan(check_missingness, data, missingness, level)[0]
     data = make_plan(data, Silent(), missingness, Options()).data  # raises an error if the arguments do not fit
     table = check_implications(data, implications(missingness.graph_on(data)))
     change = suggestion_from(missingness, data, table[table["p_adjusted"] < level])

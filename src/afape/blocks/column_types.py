@@ -143,7 +143,7 @@ class ColumnTypes:
         cost: Any = problem.misclassification_cost
         if problem.cost_labels is not None:  # a matrix that has labels keeps them
             cost = pd.DataFrame(cost, index=list(problem.cost_labels), columns=list(problem.cost_labels))
-        classes = problem.classes or self._classes()
+        classes = problem.classes or (None if self.scan.label_names else self._classes())
         return replace(problem, categories=categories, classes=classes, misclassification_cost=cost)
 
     def _levels_of(self, name: str, counts: Counter[Any]) -> list[Any] | None:

@@ -30,7 +30,7 @@ from .columns import ROWS, TABLES
 from .summary import Summary
 from .tables import frame_of, gathered, joined_balance, joined_forms, joined_paths, joined_support, joined_tests
 
-__all__ = ["Blocks", "combined"]
+__all__ = ["Blocks", "combined", "joined_description", "joined_support_of"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -78,7 +78,7 @@ class Blocks:
 def combined(blocks: Blocks, missingness: MCAR | MAR | MNAR, seed: int | None, notes: Sequence[str]) -> Comparison:
     """Return the comparison on the rows of all blocks; ``notes`` are added to the notes of every policy."""
     first = blocks.abouts[0]
-    records = _description(blocks)
+    records = joined_description(blocks)
     tests = joined_tests([frame_of(a["tests"]) for a in blocks.abouts], blocks.shares)
     labels = _amounts(
         [(k, a["labels"]) for k, a in enumerate(blocks.abouts)], blocks, blocks.shares, first["confidence"]
@@ -102,7 +102,7 @@ def _evaluation(blocks: Blocks, name: str, problem: Problem, origin: Origin, not
     answers = _answers([a["answers"] for a in abouts], blocks, blocks.shares, tariff)
     whole = Evaluation(
         answers=answers,
-        support=_support([a["support"] for a in abouts], blocks, answers),
+        support=joined_support_of([a["support"] for a in abouts], blocks, answers),
         policy=name,
         classifier=first["classifier"],
         missingness=first["missingness"],
@@ -336,7 +336,8 @@ def _replicates(
     return Replicates(np.asarray(total), f"{blocks.identity}, bootstrap")
 
 
-def _support(each: Sequence[Mapping[str, Any]], blocks: Blocks, answers: Mapping[str, Answer]) -> Support:
+def joined_support_of(each: Sequence[Mapping[str, Any]], blocks: Blocks, answers: Mapping[str, Answer]) -> Support:
+    """Join the tables and sentences of support; ``answers`` are those of all blocks."""
     texts: dict[str, Any] = {
         name: blocks.texts([one[name] for one in each]) for name in ("warnings", "heavy", "advice")
     }
@@ -373,7 +374,7 @@ def _weights(answers: Mapping[str, Answer], each: Sequence[Mapping[str, Any]], s
     return pd.DataFrame(lines, columns=WEIGHT_COLUMNS)
 
 
-def _description(blocks: Blocks) -> Description:
+def joined_description(blocks: Blocks) -> Description:
     """Add up the numbers of rows."""
     each = [about["records"] for about in blocks.abouts]
     first = each[0]

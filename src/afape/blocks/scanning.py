@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from itertools import pairwise
 from typing import Any
 
@@ -25,7 +25,7 @@ from .._arguments import (
     shown,
 )
 from .._arrays import Bools
-from ..data.problem import Problem, check_column
+from ..data.problem import Problem, check_column, label_text
 from ..data.retrospective import Retrospective
 from ..data.row_order import mixed_bits
 from ..files.errors import TableError
@@ -131,6 +131,7 @@ class Scan:
     keep: bool = False
     part: tuple[float, float] = (0.0, 1.0)  # units whose hash lies in this range
     split_seed: int = 0
+    label_names: Mapping[str, str] = field(default_factory=dict)  # names that replace the labels of the files
 
     @property
     def n_rows(self) -> int:
@@ -189,9 +190,20 @@ class Scan:
 
     def records(self, frame: pd.DataFrame, problem: Problem | None = None) -> Retrospective:
         """Return a frame with the columns of this scan as records."""
+        if self.label_names:
+            frame = self._with_names(frame)
         return Retrospective(
             frame, problem or self.problem, cluster=self.cluster, missing_labels=self.missing_labels, weight=self.weight
         )
+
+    def _with_names(self, frame: pd.DataFrame) -> pd.DataFrame:
+        texts = frame[self.problem.label].map(label_text, na_action="ignore")
+        lacking = sorted(set(texts.dropna()) - set(self.label_names))
+        if lacking:
+            raise ValueError(
+                f"'classes' must name every label, but lacks {lacking[0]!r}. It names {list(self.label_names)}."
+            )
+        return frame.assign(**{self.problem.label: texts.map(self.label_names)})
 
     def batches(self) -> Iterator[tuple[Batch, Bools]]:
         """Yield all batches, and which of their rows belong to this scan."""
@@ -223,7 +235,15 @@ class Scan:
             for f in ("groups", "costs", "label", "classes", "categories", "blank_means")
         }
         problem["costs of errors"] = repr(np.asarray(self.problem.misclassification_cost).tolist())
-        rows = [self.cluster, self.weight, self.missing_labels, self.blanks, self.part, self.split_seed]
+        rows = [
+            self.cluster,
+            self.weight,
+            self.missing_labels,
+            self.blanks,
+            self.part,
+            self.split_seed,
+            dict(self.label_names),
+        ]
         return {
             "files": _digest(files),
             "problem": _digest(problem),

@@ -32,7 +32,14 @@ from ..support.implications import check_implications, implications
 from ..support.support import Support
 from .columns import Collected
 
-__all__ = ["SUPPORT_TABLES", "Summary"]
+__all__ = [
+    "Summary",
+    "assumption_from_json",
+    "described_to_json",
+    "lines_of",
+    "plain_json",
+    "support_to_json",
+]
 
 FORMAT = 1
 SUPPORT_TABLES = ("sets", "groups", "pairs", "views", "violations", "balance", "undecided", "estimators")
@@ -96,12 +103,12 @@ class Summary:
             "assumption": assumption_to_json(missingness),
             "classifier": first.classifier,
             "seed": first.origin.seed,
-            "records": _described(described, min_cell),
-            "tests": _lines(tests),
+            "records": described_to_json(described, min_cell),
+            "tests": lines_of(tests),
             "labels": None if (labels := first.origin.label_shares) is None else collected.add(labels),
             "policies": {name: _evaluation(e, data, collected) for name, e in found.evaluations.items()},
         }
-        return Summary(_plain(about), collected.arrays())
+        return Summary(plain_json(about), collected.arrays())
 
     def __len__(self) -> int:
         return int(self.about["records"]["n_rows"])
@@ -202,16 +209,16 @@ def _evaluation(e: Evaluation, data: Retrospective, collected: Collected) -> dic
         "paired": e.tariff.paired,
         "outcomes": [[name, *e.tariff.own.limits(name)] for name in e.tariff.own.names],
         "choices": [[c.method.name, c.propensity, c.name, c.key] for c in e.choices],
-        "forms": _lines(e.propensity),
-        "paths": [_lines(e.paths.sets), _lines(e.paths.steps)],
+        "forms": lines_of(e.propensity),
+        "paths": [lines_of(e.paths.sets), lines_of(e.paths.steps)],
         "answers": _answers(e, collected),
-        "support": _support(e.support),
+        "support": support_to_json(e.support),
         "levels": {
             level: {
                 "share": share,
                 "name": part.policy,
                 "answers": _answers(part, collected),
-                "support": _support(part.support),
+                "support": support_to_json(part.support),
             }
             for level, part in e.subgroups.items()
             if (share := _share_of(e, level, data)) > 0
@@ -253,14 +260,15 @@ def _parts(parts: PartAmounts, collected: Collected) -> dict[str, Any]:
     return {**place, "unsupported": parts.unsupported, "columns": {"costly": columns.costly.tolist(), **shape}}
 
 
-def _support(support: Support) -> dict[str, Any]:
-    tables = {name: _lines(getattr(support, name)) for name in SUPPORT_TABLES}
+def support_to_json(support: Support) -> dict[str, Any]:
+    """Return tables, sentences and figures of support."""
+    tables = {name: lines_of(getattr(support, name)) for name in SUPPORT_TABLES}
     texts = {name: list(getattr(support, name)) for name in ("warnings", "heavy", "advice")}
     figures = {name: getattr(support, name) for name in ("unsupported", "n_rows", "sampled", "unsearched")}
     return {**tables, **texts, **figures}
 
 
-def _described(found: Description, min_cell: int) -> dict[str, Any]:
+def described_to_json(found: Description, min_cell: int) -> dict[str, Any]:
     """Return the numbers of rows, without patterns and levels that few rows have."""
     problem, kept = found.problem, found.pattern_counts >= min_cell
     cost = np.asarray(problem.misclassification_cost)
@@ -297,17 +305,17 @@ def _described(found: Description, min_cell: int) -> dict[str, Any]:
     }
 
 
-def _lines(table: pd.DataFrame) -> dict[str, Any]:
+def lines_of(table: pd.DataFrame) -> dict[str, Any]:
     """Return a table as lists of its columns."""
     return {"columns": [str(c) for c in table.columns], "lines": table.to_numpy(dtype=object).tolist()}
 
 
-def _plain(value: Any) -> Any:
+def plain_json(value: Any) -> Any:
     """Convert numpy numbers, tuples and mappings to what JSON knows."""
     if isinstance(value, Mapping):
-        return {str(k): _plain(v) for k, v in value.items()}
+        return {str(k): plain_json(v) for k, v in value.items()}
     if isinstance(value, list | tuple):
-        return [_plain(v) for v in value]
+        return [plain_json(v) for v in value]
     if value is None or isinstance(value, bool | int | float | str):
         return value
     return plain_value(value)

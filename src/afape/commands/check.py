@@ -11,15 +11,19 @@ from .policies import HELP
 from .screen import DOUBTFUL, Screen
 
 if TYPE_CHECKING:
+    from ..blocks.scanning import Scan
+    from ..data.description import Description
     from ..data.retrospective import Retrospective
     from ..support.implications import MissingnessCheck
     from ..support.support import Support
 
 __all__ = ["check"]
 
+_LEVEL, _SAMPLE = 0.05, 10_000  # level of the tests, and rows of a scan that policies are checked with
+
 
 def check(
-    data: options.Data,
+    data: options.Tables,
     problem: options.ProblemPath,
     policy: Annotated[list[str] | None, typer.Option("--policy", help=HELP, show_default=False)] = None,
     as_json: options.AsJson = False,
@@ -36,17 +40,27 @@ def check(
     with screen.work() as tell:
         tell("reading the table", 0, 0)
         from ..check import check_missingness, check_support
-        from .inputs import read_records
+        from ..data.description import Description
+        from .inputs import is_scan, read_records, scan_records
         from .policies import named_policies
 
-        problem_file, records = read_records(data, problem)
-        policies = named_policies(policy or [], records, allow_pickle)
-        tell("testing the assumption", 0, 0)
-        tested = check_missingness(records, problem_file.missingness)
+        rows: Retrospective | Scan
+        if is_scan(data):
+            from ..blocks.checking import missingness_of_scan
+
+            problem_file, rows = scan_records(data, problem, None, None)
+            policies = named_policies(policy, rows.read(_SAMPLE), allow_pickle) if policy else {}
+            tell("testing the assumption", 0, 0)
+            tested, records = missingness_of_scan(check_missingness, rows, problem_file.missingness, _LEVEL)
+        else:
+            problem_file, rows = read_records(data, problem)
+            policies = named_policies(policy or [], rows, allow_pickle)
+            tell("testing the assumption", 0, 0)
+            tested, records = check_missingness(rows, problem_file.missingness), Description.of(rows)
         supports = {}
         for done, (name, agent) in enumerate(policies.items()):
             tell(f"checking the support of {name}", done, len(policies))
-            supports[name] = check_support(records, agent, missingness=problem_file.missingness)
+            supports[name] = check_support(rows, agent, missingness=problem_file.missingness)
     holds = not len(tested.rejected) and all(s.holds for s in supports.values())
     _print(screen, records, tested, supports)
     screen.json(
@@ -54,8 +68,8 @@ def check(
             "command": "check",
             "holds": holds,
             "rows": len(records),
-            "labels_missing": int((~records.labelled).sum()),
-            "weighted": records.weight is not None,
+            "labels_missing": records.unlabelled,
+            "weighted": records.weighted,
             "recorded": dict(zip(records.problem.group_names, records.recorded_share.tolist(), strict=True)),
             "missingness": tested.to_dict(),
             "support": {name: support.to_dict() for name, support in supports.items()},
@@ -66,10 +80,10 @@ def check(
         raise typer.Exit(DOUBTFUL)
 
 
-def _print(screen: Screen, data: Retrospective, tested: MissingnessCheck, supports: dict[str, Support]) -> None:
+def _print(screen: Screen, data: Description, tested: MissingnessCheck, supports: dict[str, Support]) -> None:
     from rich.markup import escape
 
-    weighted = "" if data.weight is None else " with weights"
+    weighted = " with weights" if data.weighted else ""
     screen.show(f"[bold]{len(data):,} rows{weighted}, label {escape(str(data.problem.label))}[/]")
     screen.show(_groups(data))
     screen.say()
@@ -85,7 +99,7 @@ def _print(screen: Screen, data: Retrospective, tested: MissingnessCheck, suppor
     screen.say(f"Next: {_next_step(data, tested, supports)}")
 
 
-def _next_step(data: Retrospective, tested: MissingnessCheck, supports: dict[str, Support]) -> str:
+def _next_step(data: Description, tested: MissingnessCheck, supports: dict[str, Support]) -> str:
     """Return one thing to do, the most important first."""
     from ..files.toml_words import in_file_words
     from ..results.doubts import FEW_ROWS
@@ -102,11 +116,9 @@ def _next_step(data: Retrospective, tested: MissingnessCheck, supports: dict[str
     return "nothing found here contradicts an evaluation: afape compare."
 
 
-def _groups(data: Retrospective) -> Any:
+def _groups(data: Description) -> Any:
     from rich.markup import escape
     from rich.table import Table
-
-    from .._arrays import mean_of
 
     table = Table(box=None, pad_edge=False)
     for column, side in (("group", "left"), ("columns", "right"), ("price", "right"), ("recorded", "right")):
@@ -115,9 +127,8 @@ def _groups(data: Retrospective) -> Any:
     for g, (name, columns) in enumerate(data.problem.groups.items()):
         price = "free" if data.problem.free[g] else f"{data.problem.prices[g]:g}"
         table.add_row(escape(name), str(len(columns)), price, f"{100 * shares[g]:.1f} %")
-    if not data.labelled.all():
-        table.add_row(
-            escape(str(data.problem.label)), "label", "", f"{100 * float(mean_of(data.labelled, data.weight)):.1f} %"
-        )
-    table.add_row("all groups", "", "", f"{100 * float(mean_of(data.complete, data.weight)):.1f} %", style="dim")
+    if data.unlabelled:
+        labelled = float(data.label_cases.sum() / data.cases)
+        table.add_row(escape(str(data.problem.label)), "label", "", f"{100 * labelled:.1f} %")
+    table.add_row("all groups", "", "", f"{100 * data.complete_share:.1f} %", style="dim")
     return table

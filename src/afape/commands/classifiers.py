@@ -9,12 +9,22 @@ from .inputs import PICKLES, imported_object, read_object
 from .screen import UserError
 
 if TYPE_CHECKING:
+    from ..blocks.scanning import Scan
     from ..classifiers import Classifier, ImputedClassifier
     from ..data.retrospective import Retrospective
 
-__all__ = ["BEST", "TRAINED", "check_decide", "classifier_for", "existing_classifier", "train_named"]
+__all__ = [
+    "BEST",
+    "TRAINED",
+    "check_decide",
+    "classifier_for",
+    "classifier_for_scan",
+    "existing_classifier",
+    "train_named",
+]
 
 BEST = "best"
+_TRAINED_ON, _SAMPLE = 200_000, 10_000  # rows of a scan that a classifier is trained on, or that names are checked with
 TRAINED = (BEST, "forest", "logistic", "boosting")
 
 
@@ -75,6 +85,25 @@ def classifier_for(
         f"below are estimated on the other {len(rest):,} rows."
     )
     return classifier, rest, note
+
+
+def classifier_for_scan(
+    text: str | None, scan: Scan, share: float, decide: str | None, seed: int, allow_pickle: bool
+) -> tuple[Classifier, Scan, Retrospective, str]:
+    """Return the classifier, the scan to evaluate on, some of its rows in memory, and sentences about the classifier."""
+    kind = text or BEST
+    check_decide(decide, kind)
+    if kind not in TRAINED:
+        rows = scan.read(_SAMPLE)
+        return existing_classifier(kind, rows, allow_pickle), scan, rows, f"Classifier, as given: {kind}."
+    train, rest = scan.split([share, 1 - share], random_state=seed)
+    rows = train.read(_TRAINED_ON)
+    classifier, about = train_named(kind, rows, decide, seed)
+    note = (
+        f"The classifier was trained here, on {len(rows):,} random rows: {about} The costs below are estimated on about "
+        f"{rest.n_rows:,} other rows, in {rest.n_blocks} blocks."
+    )
+    return classifier, rest, rows, note
 
 
 def check_decide(decide: str | None, classifier: str) -> None:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import re
 import shlex
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -15,6 +17,9 @@ from .policies import HELP as POLICY_HELP
 from .screen import Screen, Tell, check_writable, extrapolated_cell
 
 if TYPE_CHECKING:
+    from concurrent.futures import Executor
+
+    from ..blocks.scanning import Scan
     from ..data.retrospective import Retrospective
     from ..files.problem_file import ProblemFile
     from ..missingness.assumptions import MAR, MCAR, MNAR
@@ -53,6 +58,8 @@ class Request:
     sensitivity: bool
     min_cell: int
     allow_pickle: bool
+    block_rows: int | None = None
+    scratch: Path | None = None
 
     @property
     def command(self) -> str:
@@ -69,12 +76,14 @@ class Request:
         words += [] if self.sensitivity else ["--no-sensitivity"]
         words += ["--min-cell", str(self.min_cell)] if self.min_cell != options.MIN_CELL else []
         words += ["--allow-pickle"] if self.allow_pickle else []
+        words += ["--block-rows", str(self.block_rows)] if self.block_rows else []
+        words += ["--scratch", str(self.scratch)] if self.scratch else []
         words += ["--report", str(self.report)] if self.report else []
         return shlex.join(words)
 
 
 def evaluate(
-    data: options.Data,
+    data: options.Tables,
     problem: options.ProblemPath,
     policy: Annotated[
         list[str], typer.Option("--policy", help=f"{POLICY_HELP} Repeat it for each policy.", show_default=False)
@@ -92,20 +101,19 @@ def evaluate(
     min_cell: options.MinCell = options.MIN_CELL,
     as_json: options.AsJson = False,
     allow_pickle: options.AllowPickle = False,
+    block_rows: options.BlockRows = None,
+    scratch: options.Scratch = None,
 ) -> None:
     """Estimate the costs of one or several policies, print them, and write the report."""
     request = Request(
         data, problem, tuple(policy), classifier, decide, train_share, estimators, report, bootstrap, confidence, seed, jobs,
-        sensitivity, min_cell, allow_pickle,
+        sensitivity, min_cell, allow_pickle, block_rows, scratch,
     )  # fmt: skip
     screen = Screen(as_json)
     with screen.work() as tell:
         tell("reading the table", 0, 0)
         _check_report(report)
-        from .inputs import read_records
-
-        problem_file, records = read_records(data, problem)
-        comparison, notes = _compare(request, problem_file, records, tell)
+        problem_file, comparison, notes = _evaluated(request, tell)
         if report is not None:
             strength = _sensitivity(comparison, tell) if sensitivity else None
             tell("writing the report", 0, 0)
@@ -130,6 +138,76 @@ def _check_report(report: Path | None) -> None:
         from ..report.page import require_report
 
         require_report()
+
+
+def _evaluated(request: Request, tell: Tell) -> tuple[ProblemFile, Comparison, list[str]]:
+    """Compare the policies on a table in memory, or on the files of a folder or pattern in blocks."""
+    from .inputs import is_scan, read_records, scan_records
+    from .screen import UserError
+
+    if is_scan(request.data):
+        problem_file, scan = scan_records(request.data, request.problem, request.block_rows, request.scratch)
+        return problem_file, *_compare_blocks(request, problem_file, scan, tell)
+    if request.block_rows is not None or request.scratch is not None:
+        raise UserError("--block-rows and --scratch are for a folder or a pattern of files, but DATA is one file.")
+    problem_file, records = read_records(request.data, request.problem)
+    return problem_file, *_compare(request, problem_file, records, tell)
+
+
+def _compare_blocks(
+    request: Request, problem_file: ProblemFile, scan: Scan, tell: Tell
+) -> tuple[Comparison, list[str]]:
+    """Train the classifier on some rows if needed, and compare the policies block by block."""
+    from ..comparison import compare
+    from .classifiers import classifier_for_scan
+    from .policies import named_policies
+
+    tell("training the classifier", 0, 0)
+    classifier, rest, rows, note = classifier_for_scan(
+        request.classifier, scan, request.train_share, request.decide, request.seed, request.allow_pickle
+    )
+    policies = named_policies(list(request.policies), rows, request.allow_pickle)
+    tell("dealing the rows to blocks", 0, 0)
+    n_values = rest.n_rows * rows.values.shape[1]
+    names, left_out = _estimators(request.estimators, problem_file.missingness, n_values)
+    with _workers(request.jobs) as executor:
+        comparison = compare(
+            rest,
+            policies,
+            classifier,
+            missingness=problem_file.missingness,
+            estimators=names,
+            bootstrap=request.bootstrap,
+            confidence=request.confidence,
+            random_state=request.seed,
+            executor=executor if rest.n_blocks > 1 else None,
+            progress=lambda done, todo: tell("evaluating blocks", done, todo),
+        )
+    note += _left_out(left_out, n_values)
+    if request.sensitivity and rest.n_blocks > 1:
+        note += " The sensitivity to unmeasured reasons is left out, because it needs all rows in memory."
+    return comparison, [*([_DRAFT] if problem_file.draft else []), note]
+
+
+@contextmanager
+def _workers(jobs: int) -> Iterator[Executor | None]:
+    """Give a pool of processes; None for one process."""
+    if jobs == 1:
+        yield None
+        return
+    from concurrent.futures import ProcessPoolExecutor
+    from multiprocessing import get_context
+
+    with ProcessPoolExecutor(jobs, mp_context=get_context("spawn")) as pool:
+        yield pool
+
+
+def _left_out(names: list[str], n_values: int) -> str:
+    if not names:
+        return ""
+    return (
+        f" {', '.join(names)} was left out, because it takes long on {n_values:,} values; --estimators all includes it."
+    )
 
 
 def _compare(
@@ -159,11 +237,7 @@ def _compare(
         n_jobs=request.jobs,
         progress=lambda done, todo: tell("evaluating", done, todo),
     )
-    if left_out:
-        note += (
-            f" {', '.join(left_out)} was left out, because it takes long on {rows.values.size:,} values; --estimators all "
-            "includes it."
-        )
+    note += _left_out(left_out, rows.values.size)
     return comparison, [*([_DRAFT] if problem_file.draft else []), note]
 
 

@@ -12,10 +12,19 @@ from .screen import UserError
 if TYPE_CHECKING:
     import pandas as pd
 
+    from ..blocks.scanning import Scan
     from ..data.retrospective import Retrospective
     from ..files.problem_file import ProblemFile
 
-__all__ = ["PICKLES", "imported_object", "read_files", "read_object", "read_records"]
+__all__ = [
+    "PICKLES",
+    "imported_object",
+    "is_scan",
+    "read_files",
+    "read_object",
+    "read_records",
+    "scan_records",
+]
 
 PICKLES = (".pkl", ".pickle", ".joblib", ".pt", ".pth", ".dill")
 _PICKLE_SIGNS = (b"\x80\x02", b"\x80\x03", b"\x80\x04", b"\x80\x05")
@@ -25,6 +34,31 @@ def read_records(data: Path, problem: Path) -> tuple[ProblemFile, Retrospective]
     """Read the problem file, and the table as records of this problem."""
     problem_file, frame = read_files(data, problem)
     return problem_file, problem_file.records(frame)
+
+
+def scan_records(data: Path, problem: Path, block_rows: int | None, scratch: Path | None) -> tuple[ProblemFile, Scan]:
+    """Read the problem file, and describe the files of a folder or pattern as records of this problem."""
+    from ..files.problem_file import read_problem
+
+    problem_file = read_problem(problem)
+    return problem_file, _scan_of(problem_file, data, block_rows=block_rows, scratch=scratch)
+
+
+def is_scan(data: Path) -> bool:
+    """True for a folder, and for a pattern such as ``records/*.parquet``."""
+    return data.is_dir() or any(sign in str(data) for sign in "*?[")
+
+
+def _scan_of(problem_file: ProblemFile, data: Path, **settings: Any) -> Scan:
+    """Scan the files as the problem file says."""
+    from dataclasses import replace
+
+    from ..blocks.scanning import scan
+
+    p = problem_file
+    found = scan(data, p.problem, cluster=p.cluster, weight=p.weight, missing_labels=p.missing_labels, blanks=p.blanks,
+                 **settings)  # fmt: skip
+    return replace(found, label_names=dict(p.class_names))
 
 
 def read_files(data: Path, problem: Path) -> tuple[ProblemFile, pd.DataFrame]:

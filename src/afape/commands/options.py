@@ -11,6 +11,7 @@ __all__ = [
     "MIN_CELL",
     "AllowPickle",
     "AsJson",
+    "BlockRows",
     "Bootstrap",
     "ClassifierSpec",
     "Confidence",
@@ -21,12 +22,40 @@ __all__ = [
     "MinCell",
     "ProblemPath",
     "Report",
+    "Scratch",
     "Seed",
     "Sensitivity",
+    "Tables",
     "TrainShare",
 ]
 
 Data = Annotated[Path, typer.Argument(help="Table of records: .csv, .tsv or .parquet.", show_default=False)]
+Tables = Annotated[
+    Path,
+    typer.Argument(
+        help="Table of records: .csv, .tsv or .parquet. A folder, or a pattern in quotes such as 'records/*.parquet', is "
+        "evaluated in blocks, so the rows may be more than memory holds.",
+        show_default=False,
+    ),
+]
+BlockRows = Annotated[
+    int | None,
+    typer.Option(
+        "--block-rows",
+        min=1,
+        help="Rows of a block, about, if DATA is a folder or pattern.",
+        show_default="200,000 at most",
+    ),
+]
+Scratch = Annotated[
+    Path | None,
+    typer.Option(
+        "--scratch",
+        help="Folder for blocks and for what is finished of them, if DATA is a folder or pattern. The same command continues an "
+        "interrupted run in it. Default: a temporary folder.",
+        show_default=False,
+    ),
+]
 ProblemPath = Annotated[
     Path, typer.Option("--problem", "-p", help="Problem file (TOML); `afape init` drafts one.", show_default=False)
 ]

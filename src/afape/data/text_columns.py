@@ -50,8 +50,9 @@ def check_counted_text(name: str, texts: NDArray[Any], count: Ints) -> None:
             share = f"{int(count[numbers].sum())} of its {int(count.sum())} entries"
             raise ValueError(
                 f"Column {name!r} is text, but {share} are {what}{_odd_words(texts, count)}. Each text would become a level. "
-                f"Make them numbers, with NaN if nothing was recorded: {conversion.format(repr(name))}. If a blank has a "
-                f"meaning, declare it in 'blank_means' of the Problem; if the column is a category, pass categories={{{name!r}: None}}."
+                f"Make them numbers, with NaN if nothing was recorded: {conversion.format(repr(name))}. If a blank "
+                "has a meaning, declare it in 'blank_means' of the Problem; if the column is a category, pass "
+                f"categories={{{name!r}: None}}."
             )
     _warn_of_blanks(name, texts, count)
     warn_of_lookalikes(name, texts.tolist())
