@@ -14,8 +14,8 @@ from report_records import EVIL, bounded_comparison, records
 import afape
 from afape.report.page import write_report
 from afape.report.sentences import chance, interval_words, number, percent, weighed_words
-from afape.results.small_cells import vague
 from afape.report.summary import difference, summarize
+from afape.results.small_cells import vague
 
 
 def embedded(page):

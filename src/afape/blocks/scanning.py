@@ -29,7 +29,7 @@ from ..data.problem import Problem, check_column, label_text
 from ..data.retrospective import Retrospective
 from ..data.row_order import mixed_bits
 from ..files.errors import TableError
-from .files import Batch, RecordFile, common_schema, files_of
+from .files import Batch, RecordFile, common_schema, files_of, require_pyarrow
 
 __all__ = ["Scan", "scan"]
 
@@ -90,6 +90,7 @@ def scan(
     check_flag("keep", keep)
     if keep and scratch is None:
         raise ValueError("'keep' needs 'scratch': name the folder that is kept.")
+    require_pyarrow()
     found = files_of(files)
     columns = list(dict.fromkeys([*problem.feature_columns, problem.label, *(c for c in (cluster, weight) if c)]))
     made = Scan(tuple(found), problem, common_schema(found, columns), cluster, weight, missing_labels, blanks,

@@ -161,6 +161,17 @@ def _prepared(scratch: Scratch, asked: Mapping[str, str]) -> Any:
         held = locked(folder / _LOCK)
         if held is None:
             raise ScratchError(f"'scratch' must not be in use, but another run works in {scratch.path!r}.")
+    try:
+        _check_same(scratch, asked)
+    except BaseException:
+        if held is not None:
+            held.close()
+        raise
+    return held
+
+
+def _check_same(scratch: Scratch, asked: Mapping[str, str]) -> None:
+    """Note what the run depends on; raise an error if the folder has another run."""
     if scratch.has(_RUN):
         found = json.loads(scratch.read(_RUN))
         if other := [name for name in asked if found.get(name) != asked[name]]:
@@ -170,4 +181,3 @@ def _prepared(scratch: Scratch, asked: Mapping[str, str]) -> Any:
             )
     else:
         scratch.write(_RUN, json.dumps(dict(asked)).encode())
-    return held
