@@ -126,7 +126,7 @@ def test_processes_give_the_same_numbers_and_end(folder, in_blocks):
     pd.testing.assert_frame_equal(found.table, in_blocks.table, check_exact=True)
 
 
-class Stops(Exception):
+class StopError(Exception):
     pass
 
 
@@ -137,9 +137,9 @@ def test_a_run_that_was_interrupted_does_only_the_rest(folder, in_blocks, tmp_pa
     def stop_after_two(finished, total):
         done.append((finished, total))
         if finished == 2:
-            raise Stops
+            raise StopError
 
-    with pytest.raises(Stops):
+    with pytest.raises(StopError):
         compared(scanned(folder, scratch=scratch), progress=stop_after_two)
     assert done == [(1, 4), (2, 4)]
     again = []
@@ -154,7 +154,7 @@ def test_scratch_is_kept_only_if_asked_and_temporary_folders_never(folder, tmp_p
     monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
     compared(scanned(folder))
     assert list(tmp_path.iterdir()) == []
-    with pytest.raises(ValueError, match="has no estimator|must be among"):
+    with pytest.raises(ValueError, match="must be among"):
         compared(scanned(folder), estimators=["nothing"])
     assert list(tmp_path.iterdir()) == []
     compared(scanned(folder, scratch=tmp_path / "kept", keep=True))
@@ -188,7 +188,7 @@ def test_a_block_that_fails_for_a_reason_of_its_own_is_left_out_and_named(table,
 def test_an_error_of_every_block_is_the_error_of_the_run(folder):
     done = []
     with pytest.raises(
-        ValueError, match="No block could be evaluated. Block 2: ValueError: 'given' groups must always"
+        ValueError, match=r"No block could be evaluated\. Block 2: ValueError: 'given' groups must always"
     ):
         compared(scanned(folder), missingness=afape.MAR(given=["b"]), progress=lambda k, n: done.append(k))
     assert len(done) == 3  # the fourth block was not tried
@@ -196,8 +196,8 @@ def test_an_error_of_every_block_is_the_error_of_the_run(folder):
         afape.evaluate(
             scanned(folder), afape.AcquireAll(), block_files.Above(), missingness=block_files.MAR, estimator="cc"
         )
+    policy = afape.DecisionRule(lambda values, acquired: 1 // 0)
     with pytest.raises(ZeroDivisionError):  # an error of the user's code is not hidden
-        policy = afape.DecisionRule(lambda values, acquired: 1 // 0)
         afape.evaluate(scanned(folder), policy, block_files.Above(), **SETTINGS)
 
 
