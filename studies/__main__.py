@@ -11,6 +11,7 @@ import pandas as pd
 import typer
 
 from afape.commands.screen import Screen
+from studies.blocks import blocks_study
 from studies.coverage import bootstrap_study, coverage_study, mnar_study
 from studies.efficiency import SIZES, efficiency_study
 from studies.intervals import intervals_study
@@ -110,6 +111,25 @@ def efficiency(
             n_jobs=jobs,
             progress=lambda done, total: tell("problems", done, total),
         )
+    _print(screen, summary, out)
+
+
+@app.command()
+def blocks(
+    draws: _Draws = 200,
+    rows: _Rows = 40_000,
+    large: Annotated[int, typer.Option(min=1000, help="Rows of the table that is compared with its blocks.")] = 400_000,
+    estimators: Annotated[
+        str, typer.Option(help="Estimators of that comparison, separated by commas.")
+    ] = "ipw-semi,drl-semi",
+    jobs: _Jobs = 1,
+    out: _Out = Path("studies/blocks"),
+) -> None:
+    """Compare rows in blocks with the whole table, and count how often intervals from blocks contain the truth."""
+    screen = Screen()
+    with screen.work(_INTERRUPTED) as tell:
+        task = Task(out, draws, rows, jobs, lambda done, total: tell("batches", done, total))
+        summary = blocks_study(task, large, estimators=tuple(estimators.split(",")))
     _print(screen, summary, out)
 
 
