@@ -13,7 +13,7 @@ PACKAGE = Path(afape.__file__).parent
 CONTRIBUTING = Path(__file__).parents[1] / "CONTRIBUTING.md"
 SHOWN = {"plots", "report"}  # methods such as `plot` and `to_html` import these when they are called
 ENTRY_POINTS = {
-    *("evaluate", "compare", "check_support", "sensitivity", "train"),
+    *("evaluate", "compare", "check_support", "scan", "sensitivity", "train"),
     *("from_afabench", "from_afabench_bundle", "reproduce"),
 }
 

@@ -8,8 +8,8 @@ from ._arguments import check_confidence
 from .agents.policy import Policy
 from .blocks.checking import missingness_of_scan, support_of_scan
 from .blocks.scanning import Scan
-from .data.description import Description
 from .data.retrospective import Retrospective
+from .data.row_counts import RowCounts
 from .missingness.assumptions import MAR, MCAR, MNAR
 from .results.evaluation import Origin
 from .run.fit import bind_propensities, views_of
@@ -129,7 +129,7 @@ def check_missingness(
 def check_of(origin: Origin, level: float = 0.05) -> MissingnessCheck:
     """Test the implications of the assumption of an evaluation, for its records; of blocks, the tests are known."""
     data, missingness = origin.data, origin.missingness
-    if not isinstance(data, Description):
+    if not isinstance(data, RowCounts):
         return check_missingness(data, missingness, level=level)
     table = origin.tested()
     change = suggestion_from(missingness, data, table[table["p_adjusted"] < level])

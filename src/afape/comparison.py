@@ -5,6 +5,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Mapping
 from concurrent.futures import Executor
+from functools import partial
 from typing import Any
 
 from ._arguments import check_mapping
@@ -93,7 +94,8 @@ def judge(
     check_executor(executor)
     if isinstance(data, Scan):
         Options.of(function, options)  # raises an error for an unknown name
-        return judge_blocks(judge, data, policies, classifier, missingness, progress, options, function, executor)
+        own = partial(judge, function=function)
+        return judge_blocks(own, data, policies, classifier, missingness, progress, options, executor)
     if executor is not None:
         raise TypeError("'executor' works on the blocks of a scan. For rows in memory, use n_jobs.")
     plan = make_plan(data, classifier, missingness, Options.of(function, options))

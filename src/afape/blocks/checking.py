@@ -8,13 +8,13 @@ from typing import Any
 
 import numpy as np
 
-from ..data.description import Description
 from ..data.retrospective import Retrospective
+from ..data.row_counts import RowCounts
 from ..missingness.assumptions import MAR, MCAR, MNAR
 from ..support.implications import MissingnessCheck
 from ..support.suggestion import suggestion_from
 from ..support.support import Support
-from .combining import Blocks, joined_description, joined_support_of
+from .combining import Blocks, joined_counts, joined_support_of
 from .engine import run_blocks
 from .evaluation import identity_of
 from .scanning import Scan
@@ -45,16 +45,16 @@ def _support(
 
 def missingness_of_scan(
     check: Callable[..., MissingnessCheck], scan: Scan, missingness: MCAR | MAR | MNAR, level: float
-) -> tuple[MissingnessCheck, Description]:
+) -> tuple[MissingnessCheck, RowCounts]:
     """Test the assumption in every block and add the statistics up; ``check`` is `afape.check_missingness`."""
     if scan.n_blocks == 1:
         data = scan.read()
-        return check(data, missingness, level=level), Description.of(data)
+        return check(data, missingness, level=level), RowCounts.of(data)
     work = partial(_tests, check, missingness)
     found = run_blocks(scan, work, identity_of("missingness", missingness), 0, None, False)
     blocks = Blocks(found.summaries, found.cases, found.identity)
     table = joined_tests([frame_of(a["tests"]) for a in blocks.abouts], blocks.shares)
-    records = joined_description(blocks)
+    records = joined_counts(blocks)
     rejected = table[table["p_adjusted"] < level]
     return MissingnessCheck(repr(missingness), table, level, suggestion_from(missingness, records, rejected)), records
 
@@ -63,6 +63,6 @@ def _tests(
     check: Callable[..., MissingnessCheck], missingness: MCAR | MAR | MNAR, data: Retrospective, seed: int | None
 ) -> Summary:
     found = check(data, missingness)
-    records = described_to_json(Description.of(data), 0)
+    records = described_to_json(RowCounts.of(data), 0)
     about = plain_json({"tests": lines_of(found.table), "records": records, "cases": float(np.sum(data.row_weight))})
     return Summary(about, {})

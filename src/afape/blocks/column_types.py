@@ -13,7 +13,7 @@ from .._arrays import Bools
 from ..data.problem import Problem
 from ..data.text_columns import check_counted_text, warn_of_counted_levels, warn_of_lookalikes
 from ..files.errors import TableError
-from .files import Batch
+from .files import FileBatch
 
 if TYPE_CHECKING:
     from .scanning import Scan
@@ -48,7 +48,7 @@ class ColumnTypes:
         features = [c for c in problem.feature_columns if c in self.text or c in problem.categories]
         return list(dict.fromkeys([*features, problem.label]))
 
-    def seen(self, batch: Batch, kept: Bools) -> Any:
+    def seen(self, batch: FileBatch, kept: Bools) -> Any:
         """Note what a batch says, and return its rows that are kept, in the types of all files.
 
         Rows that are not kept count too, so that both splits of a scan have the same columns.
@@ -80,7 +80,7 @@ class ColumnTypes:
             if self.declared.setdefault(name, levels) != levels:
                 self.declared[name] = None
 
-    def _count(self, name: str, found: Any, batch: Batch) -> None:
+    def _count(self, name: str, found: Any, batch: FileBatch) -> None:
         self.levels[name].update(dict(zip(found.field(0).to_pylist(), found.field(1).to_pylist(), strict=True)))
         if len(self.levels[name]) > _MOST_LEVELS:
             raise TableError(

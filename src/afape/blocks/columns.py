@@ -12,13 +12,13 @@ from .._arrays import Floats
 from ..estimators.amounts import Amounts, ImputedAmounts, ReplicatedAmounts
 from ..estimators.blocks import Roots, roots_of_rows, roots_of_tables
 
-__all__ = ["ROWS", "TABLES", "Collected"]
+__all__ = ["ROWS", "TABLES", "BlockColumns"]
 
 ROWS, TABLES, NONE = "rows", "completed tables", "replicates"  # where the covariance of a column comes from
 
 
 @dataclass(eq=False)
-class Collected:
+class BlockColumns:
     """Columns that are collected one after the other; `arrays` summarises them when all are there."""
 
     amounts: dict[str, list[Amounts]] = field(default_factory=lambda: {ROWS: [], TABLES: [], NONE: []})

@@ -12,8 +12,8 @@ import numpy as np
 import pandas as pd
 
 from .._arrays import Floats, tally, unique_sets
-from ..data.description import Description
 from ..data.problem import Problem
+from ..data.row_counts import RowCounts
 from ..estimators.amounts import Amounts, ReplicatedAmounts, Replicates, Sample
 from ..estimators.answer import Answer, Costs, PartAmounts
 from ..estimators.blocks import BlockAmounts
@@ -30,7 +30,7 @@ from .columns import ROWS, TABLES
 from .summary import Summary
 from .tables import frame_of, gathered, joined_balance, joined_forms, joined_paths, joined_support, joined_tests
 
-__all__ = ["Blocks", "combined", "joined_description", "joined_support_of"]
+__all__ = ["Blocks", "combined", "joined_counts", "joined_support_of"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -78,7 +78,7 @@ class Blocks:
 def combined(blocks: Blocks, missingness: MCAR | MAR | MNAR, seed: int | None, notes: Sequence[str]) -> Comparison:
     """Return the comparison on the rows of all blocks; ``notes`` are added to the notes of every policy."""
     first = blocks.abouts[0]
-    records = joined_description(blocks)
+    records = joined_counts(blocks)
     tests = joined_tests([frame_of(a["tests"]) for a in blocks.abouts], blocks.shares)
     labels = _amounts(
         [(k, a["labels"]) for k, a in enumerate(blocks.abouts)], blocks, blocks.shares, first["confidence"]
@@ -93,7 +93,7 @@ def combined(blocks: Blocks, missingness: MCAR | MAR | MNAR, seed: int | None, n
 
 def _evaluation(blocks: Blocks, name: str, problem: Problem, origin: Origin, notes: Sequence[str]) -> Evaluation:
     abouts, first = [a["policies"][name] for a in blocks.abouts], blocks.abouts[0]
-    assert isinstance(origin.data, Description)
+    assert isinstance(origin.data, RowCounts)
     tariff = _tariff(abouts[0], problem, origin.data)
     choices = {c.name: c for a in abouts for c in (_choice(*line) for line in a["choices"])}
     paths = joined_paths(
@@ -151,7 +151,7 @@ class _Limited:
         self.limits = (low, high)
 
 
-def _tariff(about: Mapping[str, Any], problem: Problem, records: Description) -> Tariff:
+def _tariff(about: Mapping[str, Any], problem: Problem, records: RowCounts) -> Tariff:
     own: dict[str, Any] = {name: _Limited(low, high) for name, low, high in about["outcomes"]}
     names = tuple(name for name, costly in zip(problem.group_names, problem.costly, strict=True) if costly)
     prices = problem.prices[problem.costly]
@@ -374,7 +374,7 @@ def _weights(answers: Mapping[str, Answer], each: Sequence[Mapping[str, Any]], s
     return pd.DataFrame(lines, columns=WEIGHT_COLUMNS)
 
 
-def joined_description(blocks: Blocks) -> Description:
+def joined_counts(blocks: Blocks) -> RowCounts:
     """Add up the numbers of rows."""
     each = [about["records"] for about in blocks.abouts]
     first = each[0]
@@ -388,7 +388,7 @@ def joined_description(blocks: Blocks) -> Description:
     weighted = [one["effective_rows"] for one in each]
     known = any(size is not None for size in weighted) or any(not np.isclose(a, b) for a, b in pairwise(scale))
     sizes = [one["n_rows"] if size is None else size for one, size in zip(each, weighted, strict=True)]
-    return Description(
+    return RowCounts(
         problem=problem,
         classes=tuple(first["classes"]),
         costs=problem.cost_matrix(len(first["classes"]), first["classes"]),

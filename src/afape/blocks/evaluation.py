@@ -33,16 +33,15 @@ def judge_blocks(
     missingness: MCAR | MAR | MNAR,
     progress: Any,
     options: Mapping[str, Any],
-    function: str,
     executor: Any,
 ) -> dict[str, Evaluation]:
     """Return one `Evaluation` per policy; arguments as those of ``judge``, which evaluates a table in memory."""
     if not isinstance(options.get("by"), str | None):
         raise TypeError(f"'by' must name a recorded column if the rows are scanned, but is {shown(options.get('by'))}.")
     if scan.n_blocks == 1:  # one block is the evaluation in memory
-        return judge(scan.read(), policies, classifier, missingness, progress, options, function)
+        return judge(scan.read(), policies, classifier, missingness, progress, options)
     seed = options.get("random_state", 0)
-    work = partial(_evaluated, judge, policies, classifier, missingness, dict(options), function)
+    work = partial(_evaluated, judge, policies, classifier, missingness, dict(options))
     found = run_blocks(scan, work, identity_of(policies, classifier, missingness, options), seed, executor, progress)
     blocks = Blocks(found.summaries, found.cases, found.identity)
     return combined(blocks, missingness, seed, found.notes).evaluations
@@ -62,12 +61,11 @@ def _evaluated(
     classifier: Any,
     missingness: MCAR | MAR | MNAR,
     options: Mapping[str, Any],
-    function: str,
     data: Retrospective,
     seed: int | None,
 ) -> Summary:
     """Evaluate the policies on the rows of a block; the summary says which rows were used."""
-    found = judge(data, policies, classifier, missingness, False, {**options, "random_state": seed}, function)
+    found = judge(data, policies, classifier, missingness, False, {**options, "random_state": seed})
     first = next(iter(found.values()))
     assert first.origin is not None
     assert isinstance(first.origin.data, Retrospective)

@@ -12,7 +12,7 @@ from typing import Any
 from .._arguments import shown
 from ..files.errors import TableError
 
-__all__ = ["Batch", "RecordFile", "common_schema", "files_of", "located", "require_pyarrow"]
+__all__ = ["FileBatch", "RecordFile", "common_schema", "files_of", "located", "require_pyarrow"]
 
 _TEXT, _BINARY = (".csv", ".tsv"), (".parquet", ".pq")
 _BATCH_ROWS, _CHUNK_BYTES = 65_536, 2**24
@@ -43,7 +43,7 @@ def located(path: Any, argument: str) -> tuple[Any, str]:
 
 
 @dataclass(frozen=True, eq=False)
-class Batch:
+class FileBatch:
     """Some rows of a file: a table of the columns in use, and the number of the first row in the file."""
 
     table: Any
@@ -83,12 +83,12 @@ class RecordFile:
     changed: Any
     separator: str = ","
 
-    def batches(self, columns: Sequence[str], blanks: Sequence[str]) -> Iterator[Batch]:
+    def batches(self, columns: Sequence[str], blanks: Sequence[str]) -> Iterator[FileBatch]:
         """Yield these columns, batch by batch, in the order of the file."""
         found = self._of_parquet(columns) if self.kind in _BINARY else self._of_text(columns, blanks)
         start = 0
         for table in found:
-            yield Batch(table, start, self)
+            yield FileBatch(table, start, self)
             start += len(table)
 
     def _of_parquet(self, columns: Sequence[str]) -> Iterator[Any]:

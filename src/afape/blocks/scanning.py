@@ -29,7 +29,7 @@ from ..data.problem import Problem, check_column, label_text
 from ..data.retrospective import Retrospective
 from ..data.row_order import mixed_bits
 from ..files.errors import TableError
-from .files import Batch, RecordFile, common_schema, files_of, require_pyarrow
+from .files import FileBatch, RecordFile, common_schema, files_of, require_pyarrow
 
 __all__ = ["Scan", "scan"]
 
@@ -206,7 +206,7 @@ class Scan:
             )
         return frame.assign(**{self.problem.label: texts.map(self.label_names)})
 
-    def batches(self) -> Iterator[tuple[Batch, Bools]]:
+    def batches(self) -> Iterator[tuple[FileBatch, Bools]]:
         """Yield all batches, and which of their rows belong to this scan."""
         low, high = (np.float64(end) for end in self.part)
         for file in self.files:
@@ -217,7 +217,7 @@ class Scan:
                     place = self.units(batch, self.split_seed) / _UNITS
                     yield batch, (place >= low) & ((place < high) | (high >= 1.0))
 
-    def units(self, batch: Batch, seed: int) -> NDArray[np.uint64]:
+    def units(self, batch: FileBatch, seed: int) -> NDArray[np.uint64]:
         """Hash of the cluster of each row, or of file and row number, and of the seed; uniform on 64 bits."""
         if self.cluster is None:
             name = int.from_bytes(hashlib.sha256(batch.file.name.encode()).digest()[:8], "little")
@@ -253,7 +253,7 @@ class Scan:
         }
 
 
-def _hashed(batch: Batch, cluster: str, kind: Any) -> NDArray[np.uint64]:
+def _hashed(batch: FileBatch, cluster: str, kind: Any) -> NDArray[np.uint64]:
     import pyarrow as pa
 
     column = batch.table[cluster]

@@ -16,8 +16,8 @@ import pandas as pd
 from .. import __version__
 from .._arguments import check_count, check_file, check_instance, check_target
 from .._arrays import Floats
-from ..data.description import Description
 from ..data.retrospective import Retrospective
+from ..data.row_counts import RowCounts
 from ..estimators.answer import Answer, Costs, PartAmounts
 from ..files.archive import array_bytes, zipped
 from ..files.errors import StorageError
@@ -30,7 +30,7 @@ from ..results.evaluation import Evaluation
 from ..results.small_cells import without_small
 from ..support.implications import check_implications, implications
 from ..support.support import Support
-from .columns import Collected
+from .columns import BlockColumns
 
 __all__ = [
     "Summary",
@@ -87,11 +87,11 @@ class Summary:
                 "'result' must come from rows in memory, but its rows are gone. Use the summaries of its blocks."
             )
         data, missingness = first.origin.data, first.origin.missingness
-        described = first.origin.description
+        described = first.origin.counts
         if min_cell:
             _check_sizes(described, min_cell)
             found = _without_few(without_small(found, described, min_cell), min_cell)
-        collected = Collected()
+        collected = BlockColumns()
         tests = check_implications(data, implications(missingness.graph_on(data)))
         about = {
             "format": "afape summary",
@@ -156,7 +156,7 @@ class Summary:
         )
 
 
-def _check_sizes(found: Description, min_cell: int) -> None:
+def _check_sizes(found: RowCounts, min_cell: int) -> None:
     least = int(found.label_counts.min())
     if least < min_cell:
         label = found.classes[int(found.label_counts.argmin())]
@@ -200,7 +200,7 @@ def assumption_from_json(told: Mapping[str, Any]) -> MCAR | MAR | MNAR:
     return found
 
 
-def _evaluation(e: Evaluation, data: Retrospective, collected: Collected) -> dict[str, Any]:
+def _evaluation(e: Evaluation, data: Retrospective, collected: BlockColumns) -> dict[str, Any]:
     assert e.tariff is not None
     return {
         "rules": "" if e.origin is None else e.origin.rules,
@@ -236,11 +236,11 @@ def _share_of(e: Evaluation, level: str, data: Retrospective) -> float:
     return float(weight[mine].sum() / weight.sum())
 
 
-def _answers(e: Evaluation, collected: Collected) -> dict[str, Any]:
+def _answers(e: Evaluation, collected: BlockColumns) -> dict[str, Any]:
     return {name: _answer(answer, collected) for name, answer in e.answers.items()}
 
 
-def _answer(answer: Answer, collected: Collected) -> dict[str, Any]:
+def _answer(answer: Answer, collected: BlockColumns) -> dict[str, Any]:
     parts = answer.parts
     return {
         **{name: getattr(answer, name) for name in _FIGURES},
@@ -249,11 +249,11 @@ def _answer(answer: Answer, collected: Collected) -> dict[str, Any]:
     }
 
 
-def _costs(costs: Costs, collected: Collected) -> dict[str, Any]:
+def _costs(costs: Costs, collected: BlockColumns) -> dict[str, Any]:
     return {**collected.add(costs.amounts), "unsupported": costs.unsupported}
 
 
-def _parts(parts: PartAmounts, collected: Collected) -> dict[str, Any]:
+def _parts(parts: PartAmounts, collected: BlockColumns) -> dict[str, Any]:
     columns = parts.columns
     shape = {name: getattr(columns, name) for name in ("n_groups", "n_classes", "n_outcomes", "open", "paired")}
     place = collected.add(parts.amounts)
@@ -268,7 +268,7 @@ def support_to_json(support: Support) -> dict[str, Any]:
     return {**tables, **texts, **figures}
 
 
-def described_to_json(found: Description, min_cell: int) -> dict[str, Any]:
+def described_to_json(found: RowCounts, min_cell: int) -> dict[str, Any]:
     """Return the numbers of rows, without patterns and levels that few rows have."""
     problem, kept = found.problem, found.pattern_counts >= min_cell
     cost = np.asarray(problem.misclassification_cost)

@@ -12,8 +12,8 @@ from .screen import DOUBTFUL, Screen
 
 if TYPE_CHECKING:
     from ..blocks.scanning import Scan
-    from ..data.description import Description
     from ..data.retrospective import Retrospective
+    from ..data.row_counts import RowCounts
     from ..support.implications import MissingnessCheck
     from ..support.support import Support
 
@@ -40,7 +40,7 @@ def check(
     with screen.work() as tell:
         tell("reading the table", 0, 0)
         from ..check import check_missingness, check_support
-        from ..data.description import Description
+        from ..data.row_counts import RowCounts
         from .inputs import is_scan, read_records, scan_records
         from .policies import named_policies
 
@@ -56,7 +56,7 @@ def check(
             problem_file, rows = read_records(data, problem)
             policies = named_policies(policy or [], rows, allow_pickle)
             tell("testing the assumption", 0, 0)
-            tested, records = check_missingness(rows, problem_file.missingness), Description.of(rows)
+            tested, records = check_missingness(rows, problem_file.missingness), RowCounts.of(rows)
         supports = {}
         for done, (name, agent) in enumerate(policies.items()):
             tell(f"checking the support of {name}", done, len(policies))
@@ -80,7 +80,7 @@ def check(
         raise typer.Exit(DOUBTFUL)
 
 
-def _print(screen: Screen, data: Description, tested: MissingnessCheck, supports: dict[str, Support]) -> None:
+def _print(screen: Screen, data: RowCounts, tested: MissingnessCheck, supports: dict[str, Support]) -> None:
     from rich.markup import escape
 
     weighted = " with weights" if data.weighted else ""
@@ -99,7 +99,7 @@ def _print(screen: Screen, data: Description, tested: MissingnessCheck, supports
     screen.say(f"Next: {_next_step(data, tested, supports)}")
 
 
-def _next_step(data: Description, tested: MissingnessCheck, supports: dict[str, Support]) -> str:
+def _next_step(data: RowCounts, tested: MissingnessCheck, supports: dict[str, Support]) -> str:
     """Return one thing to do, the most important first."""
     from ..files.toml_words import in_file_words
     from ..results.doubts import FEW_ROWS
@@ -116,7 +116,7 @@ def _next_step(data: Description, tested: MissingnessCheck, supports: dict[str, 
     return "nothing found here contradicts an evaluation: afape compare."
 
 
-def _groups(data: Description) -> Any:
+def _groups(data: RowCounts) -> Any:
     from rich.markup import escape
     from rich.table import Table
 

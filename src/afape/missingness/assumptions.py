@@ -10,9 +10,9 @@ import numpy as np
 
 from .._arguments import check_flag, check_texts, positions_of, shown
 from .._arrays import Bools, Floats, Ints, every
-from ..data.description import Records
 from ..data.label_group import with_label_group
 from ..data.retrospective import Retrospective, check_records
+from ..data.row_counts import Records
 from ..warnings import DroppedRowsWarning, warn
 from .factors import FactorBlock, OddsBlock, OddsTerm, OddsWeight
 from .graph import MGraph, graph_of

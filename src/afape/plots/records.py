@@ -7,8 +7,8 @@ from typing import Any
 import numpy as np
 
 from .._arguments import check_count, check_instance
-from ..data.description import Description, Records
 from ..data.retrospective import check_records
+from ..data.row_counts import Records, RowCounts
 from ..missingness.graph import MGraph
 from .style import BLUE, DARK, PALE_BLUE, PALE_ORANGE, RED, axes, finished, short_names
 
@@ -22,7 +22,7 @@ def missingness(data: Records, most: int = 12, ax: Any = None) -> Any:
 
     Parameters
     ----------
-    data : Retrospective or Description
+    data : Retrospective or RowCounts
         Records.
     most : int
         Number of patterns to show; a title says how many rows have other patterns.
@@ -34,7 +34,7 @@ def missingness(data: Records, most: int = 12, ax: Any = None) -> Any:
     matplotlib Axes
     """
     check_count("most", most, 1)
-    found = data if isinstance(data, Description) else Description.of(check_records(data))
+    found = data if isinstance(data, RowCounts) else RowCounts.of(check_records(data))
     patterns, count = found.patterns, found.pattern_counts
     order = np.argsort(-count, kind="stable")[:most]
     names = list(short_names(found.problem.group_names, 20).values())

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from ..data.description import Description
+from ..data.row_counts import RowCounts
 from ..estimators.estimate import Bounds, Estimate
 from ..results.evaluation import Evaluation
 from ..results.metrics import metrics_of
@@ -17,7 +17,7 @@ __all__ = ["behaviour_content"]
 
 
 def behaviour_content(
-    evaluations: Mapping[str, Evaluation], estimator: str, prices: Mapping[str, float], data: Description
+    evaluations: Mapping[str, Evaluation], estimator: str, prices: Mapping[str, float], data: RowCounts
 ) -> dict[str, Any]:
     """Return one line per group, kind of error and metric, each with one cell per policy; None stands for no estimate.
 

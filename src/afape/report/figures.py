@@ -38,7 +38,7 @@ _OPTIONS: Any = {
 def figures_of(found: Comparison, sensitivity: Sensitivity | None, min_cell: int) -> dict[str, Any]:
     """Return SVG texts by name; ``policies`` is a list with one dict per policy, None where there is nothing to draw."""
     origin = origin_of(found)
-    data = origin.description
+    data = origin.counts
     graph = origin.missingness.graph_on(origin.data)
     n_patterns = shown_patterns(data.pattern_counts, 12, min_cell)
     size = (2.6 + 0.42 * data.problem.n_groups, 2.4 + 0.3 * n_patterns)

@@ -105,7 +105,7 @@ def render(
     from markupsafe import Markup
 
     comparison = found if isinstance(found, Comparison) else Comparison({found.policy: found}, found.confidence)
-    comparison = without_small(comparison, origin_of(comparison).description, min_cell)
+    comparison = without_small(comparison, origin_of(comparison).counts, min_cell)
     analysis = _analysis(comparison, sensitivity)
     content = summarize(
         comparison, sensitivity=analysis, notes=notes, details=details, min_cell=min_cell, in_file=in_file

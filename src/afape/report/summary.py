@@ -12,7 +12,7 @@ import numpy as np
 
 from .._arguments import check_count, check_instance, check_mapping, check_texts, shown
 from ..check import check_of
-from ..data.description import Description
+from ..data.row_counts import RowCounts
 from ..estimators.estimate import TARGETS, Bounds, Estimate
 from ..files.toml_words import in_file_words
 from ..files.writing import plain_value
@@ -76,7 +76,7 @@ def summarize(
     check_content(notes, details)
     check_count("min_cell", min_cell, 0)
     origin = origin_of(found)
-    data = origin.description
+    data = origin.counts
     found = without_small(found, data, min_cell)
     estimator = page_estimator(found)
     policies = [
@@ -227,14 +227,14 @@ def _assumption(found: Comparison, origin: Origin, tips: float | None, *, in_fil
     }
 
 
-def _prices(found: Comparison, data: Description) -> dict[str, float]:
+def _prices(found: Comparison, data: RowCounts) -> dict[str, float]:
     """Price of every group by name, as used by the results."""
     out = dict(zip(data.problem.group_names, data.problem.prices.tolist(), strict=True))
     tariff = next(iter(found.evaluations.values())).tariff
     return out if tariff is None else out | dict(zip(tariff.groups, tariff.prices.tolist(), strict=True))
 
 
-def _data(data: Description, prices: dict[str, float], min_cell: int) -> dict[str, Any]:
+def _data(data: RowCounts, prices: dict[str, float], min_cell: int) -> dict[str, Any]:
     problem = data.problem
     patterns, count = data.patterns, data.pattern_counts
     share = data.pattern_cases / data.cases

@@ -10,7 +10,7 @@ import pandas as pd
 from scipy.special import stdtr
 
 from ..agents.policy import training_rows_in
-from ..data.description import Description
+from ..data.row_counts import RowCounts
 from ..estimators.constant_answer import dearer_than_constant
 from ..estimators.estimate import Bounds, Estimate
 from ..estimators.unseen import ENOUGH_ROWS
@@ -63,7 +63,7 @@ def doubts_of(evaluations: Mapping[str, Evaluation], estimators: Mapping[str, st
     if first is None:
         return ()
     found = [
-        *_tiny(first.description),
+        *_tiny(first.counts),
         *_classifier(evaluations),
         *_training_rows(evaluations),
         *_assumption(evaluations, estimators),
@@ -75,7 +75,7 @@ def doubts_of(evaluations: Mapping[str, Evaluation], estimators: Mapping[str, st
     return tuple(sorted(found, key=lambda doubt: not doubt.grave)[:_MOST])
 
 
-def _tiny(data: Description) -> Iterator[Doubt]:
+def _tiny(data: RowCounts) -> Iterator[Doubt]:
     counts = data.label_counts
     if len(data) < FEW_ROWS:
         yield Doubt("tiny", True, f"There are only {len(data)} rows. An answer needs at least {FEW_ROWS}.")
@@ -123,7 +123,7 @@ def _assumption(evaluations: Mapping[str, Evaluation], estimators: Mapping[str, 
     """Report rejected implications about groups that the policies want, if the cost may move."""
     origin = next(iter(evaluations.values())).origin
     assert origin is not None
-    data, missingness = origin.description, origin.missingness
+    data, missingness = origin.counts, origin.missingness
     groups = pd.concat([e.support.groups for e in evaluations.values()])
     wanted = set(groups.loc[groups["wanted"] > 0, "group"].astype(str))
     table = origin.tested(wanted)

@@ -14,8 +14,8 @@ import pandas as pd
 from .._arguments import check_choice, check_class, check_estimator, shown
 from .._copies import HandsOutCopies
 from ..agents.policy import Policy, ignores_values
-from ..data.description import Description
 from ..data.retrospective import Retrospective
+from ..data.row_counts import RowCounts
 from ..estimators.amounts import Amounts
 from ..estimators.answer import Answer
 from ..estimators.catalogue import Choice, ranked
@@ -61,8 +61,8 @@ class Origin:
 
     Attributes
     ----------
-    data : Retrospective or Description
-        The records; a description if the rows were evaluated in blocks.
+    data : Retrospective or RowCounts
+        The records; their counts if the rows were evaluated in blocks.
     missingness : MCAR, MAR or MNAR
         The assumption.
     seed : int or None
@@ -77,7 +77,7 @@ class Origin:
         Shares of the labels, if rows were evaluated in blocks.
     """
 
-    data: Retrospective | Description
+    data: Retrospective | RowCounts
     missingness: MCAR | MAR | MNAR
     seed: int | None = 0
     rules: str = ""
@@ -86,20 +86,20 @@ class Origin:
     labels: Amounts | None = None
 
     @cached_property
-    def description(self) -> Description:
+    def counts(self) -> RowCounts:
         """Numbers of rows by pattern and label."""
-        return self.data if isinstance(self.data, Description) else Description.of(self.data)
+        return self.data if isinstance(self.data, RowCounts) else RowCounts.of(self.data)
 
     @cached_property
     def label_shares(self) -> Amounts | None:
         """Share of each label; None if some rows have none."""
-        if isinstance(self.data, Description):
+        if isinstance(self.data, RowCounts):
             return self.labels
         return label_amounts(self.data) if self.data.labelled.all() else None
 
     def tested(self, groups: Collection[str] | None = None) -> pd.DataFrame:
         """Test what the assumption implies about the recording of these groups (default: all)."""
-        if isinstance(self.data, Description):
+        if isinstance(self.data, RowCounts):
             assert self.tests is not None
             mine = self.tests if groups is None else self.tests[self.tests["recording"].isin(list(groups))]
             return mine.assign(p_adjusted=holm(mine["p_value"].to_numpy(dtype=float))).reset_index(drop=True)
@@ -108,7 +108,7 @@ class Origin:
 
     def __getstate__(self) -> dict[str, Any]:
         # Policies are often local functions, which cannot be pickled, and results do not need them.
-        kept = {name: value for name, value in self.__dict__.items() if name not in ("description", "label_shares")}
+        kept = {name: value for name, value in self.__dict__.items() if name not in ("counts", "label_shares")}
         return {**kept, "run": None}
 
 
@@ -479,8 +479,8 @@ def _extrapolated(estimate: Estimate | None, confidence: float) -> dict[str, flo
     return {"extrapolated": value, "extrapolated_lower": low, "extrapolated_upper": high}
 
 
-def _weighted(data: Retrospective | Description) -> bool:
-    return data.weighted if isinstance(data, Description) else data.weight is not None
+def _weighted(data: Retrospective | RowCounts) -> bool:
+    return data.weighted if isinstance(data, RowCounts) else data.weight is not None
 
 
 def _note(answer: Answer) -> str:

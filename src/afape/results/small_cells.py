@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from ..data.description import Description
+from ..data.row_counts import RowCounts
 from .comparison import Comparison
 from .evaluation import Evaluation
 
@@ -22,7 +22,7 @@ _COUNTS = {
 }  # and what tells them
 
 
-def without_small(found: Comparison, data: Description, min_cell: int) -> Comparison:
+def without_small(found: Comparison, data: RowCounts, min_cell: int) -> Comparison:
     """Return the results without what describes single rows, and without counts below ``min_cell`` and what has so few rows."""
     rare = {column for column, rows in data.levels.items() if rows < min_cell}
     kept = {name: _without(evaluation, rare, min_cell) for name, evaluation in found.evaluations.items()}

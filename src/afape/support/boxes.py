@@ -13,7 +13,7 @@ from .._arrays import Bools, Floats, Ints
 from .criterion import Criterion
 from .intervals import Axis, CountedInterval, longest_intervals, rates_beside, rounded_limits
 
-__all__ = ["Box", "Scan", "ScoredBox", "boxes_of_columns", "choices", "intervals_of_columns"]
+__all__ = ["Box", "RegionScan", "ScoredBox", "boxes_of_columns", "choices", "intervals_of_columns"]
 
 _PAIRS = 400  # pairs of columns searched at most
 _SEEDS = 3  # boxes of each pair of columns that are refined
@@ -31,7 +31,7 @@ class ScoredBox(NamedTuple):
 
 
 @dataclass(frozen=True, eq=False)
-class Scan:
+class RegionScan:
     """One search for regions without support."""
 
     axes: tuple[Axis, ...]
@@ -78,7 +78,7 @@ def choices(n: int, k: int) -> float:
     return float(np.prod([(n - i) / (i + 1) for i in range(k)]))
 
 
-def intervals_of_columns(scan: Scan) -> list[ScoredBox]:
+def intervals_of_columns(scan: RegionScan) -> list[ScoredBox]:
     """Suspicious intervals of single columns."""
     criterion = scan.criterion
     return [
@@ -89,7 +89,7 @@ def intervals_of_columns(scan: Scan) -> list[ScoredBox]:
     ]
 
 
-def boxes_of_columns(scan: Scan) -> list[ScoredBox]:
+def boxes_of_columns(scan: RegionScan) -> list[ScoredBox]:
     """Boxes of two columns, found on a grid of bins and then refined, and boxes of three columns.
 
     A third column is added to the boxes of the grid whose rate is lowest compared with all rows.
@@ -113,7 +113,7 @@ def boxes_of_columns(scan: Scan) -> list[ScoredBox]:
     return out
 
 
-def _refined(scan: Scan, box: Box, mildness: float) -> ScoredBox:
+def _refined(scan: RegionScan, box: Box, mildness: float) -> ScoredBox:
     """Move the sides of a box, one column at a time, to where its score is largest.
 
     A recorded row costs less with a smaller ``mildness``, so that a box need not end at a row recorded by chance.
@@ -140,7 +140,7 @@ def _without_outer_bins(axis: Axis, interval: CountedInterval) -> CountedInterva
     return interval._replace(low=float(low), high=float(high))
 
 
-def _grid(scan: Scan, i: int, j: int) -> tuple[list[Box], ScoredBox]:
+def _grid(scan: RegionScan, i: int, j: int) -> tuple[list[Box], ScoredBox]:
     """Boxes of bins of two columns with the largest scores, and the one with the lowest rate compared with all rows."""
     criterion, axes = scan.criterion, (scan.axes[i], scan.axes[j])
     n, k = _box_counts(axes, scan.among), _box_counts(axes, scan.among & scan.recorded)

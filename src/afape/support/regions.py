@@ -9,7 +9,7 @@ import numpy as np
 
 from .._arrays import Bools, Floats, Ints
 from ..propensity.unsupported import ColumnRange, ScoreRange
-from .boxes import Box, Scan, ScoredBox, boxes_of_columns, choices, intervals_of_columns
+from .boxes import Box, RegionScan, ScoredBox, boxes_of_columns, choices, intervals_of_columns
 from .criterion import Criterion
 from .intervals import Axis
 from .slants import SlantedInterval, StandardColumns, slanted_interval
@@ -78,7 +78,7 @@ def find_regions(search: RegionSearch, recorded: Bools, among: Bools) -> FoundRe
     suspected, doubtful = False, None
     left = among & search.known
     for _ in range(_MOST_REGIONS):
-        region, doubtful, suspicious = _best_region(search, Scan(search.axes, search.criterion, recorded, left))
+        region, doubtful, suspicious = _best_region(search, RegionScan(search.axes, search.criterion, recorded, left))
         suspected |= suspicious
         if region is None:
             break
@@ -95,7 +95,7 @@ class _Best(NamedTuple):
     suspicious: bool = False
 
 
-def _best_region(search: RegionSearch, scan: Scan) -> _Best:
+def _best_region(search: RegionSearch, scan: RegionScan) -> _Best:
     criterion = search.criterion
     n, k = scan.count(scan.among)
     if n == 0 or len(criterion.need) == 0 or n < criterion.need[0]:
@@ -123,7 +123,7 @@ def _best_region(search: RegionSearch, scan: Scan) -> _Best:
     return _Best(None, None if doubtful is None else _box_region(search, scan, doubtful.box), suspected)
 
 
-def _judged(scan: Scan, suspects: list[ScoredBox]) -> tuple[ScoredBox | None, ScoredBox | None]:
+def _judged(scan: RegionScan, suspects: list[ScoredBox]) -> tuple[ScoredBox | None, ScoredBox | None]:
     """The box with the largest score that is unsupported, or else the one that is undecided.
 
     A box that shares most of its rows with a judged one of the same columns is not judged: it would be judged alike.
@@ -147,13 +147,13 @@ def _judged(scan: Scan, suspects: list[ScoredBox]) -> tuple[ScoredBox | None, Sc
     return None, doubtful
 
 
-def _used_first(scan: Scan, slant: SlantedInterval) -> list[Axis]:
+def _used_first(scan: RegionScan, slant: SlantedInterval) -> list[Axis]:
     """The columns of the scan, those of the score first."""
     order = np.argsort(slant.weights == 0, kind="stable")
     return [scan.axes[j] for j in order]
 
 
-def _box_region(search: RegionSearch, scan: Scan, box: Box) -> UnsupportedRegion:
+def _box_region(search: RegionSearch, scan: RegionScan, box: Box) -> UnsupportedRegion:
     limits = scan.limits(box)
     rows = scan.among.copy()
     for j, (low, high) in limits.items():

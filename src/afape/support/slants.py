@@ -9,7 +9,7 @@ from typing import NamedTuple
 import numpy as np
 
 from .._arrays import Bools, Floats
-from .boxes import Scan, choices
+from .boxes import RegionScan, choices
 from .intervals import INDEPENDENT_INTERVALS, Axis, CountedInterval, longest_intervals, places
 
 __all__ = ["SlantedInterval", "StandardColumns", "slanted_interval"]
@@ -57,11 +57,11 @@ class SlantedInterval(NamedTuple):
     weights: Floats  # (p,)
     interval: CountedInterval
     score: float
-    scan: Scan
+    scan: RegionScan
     n_tries: float
 
 
-def slanted_interval(scan: Scan, columns: StandardColumns, least: float) -> SlantedInterval | None:
+def slanted_interval(scan: RegionScan, columns: StandardColumns, least: float) -> SlantedInterval | None:
     """The interval of a linear score with most evidence, if its evidence exceeds ``least``.
 
     The search starts from the direction in which recording grows, by least squares, and from several directions for
@@ -80,12 +80,12 @@ def slanted_interval(scan: Scan, columns: StandardColumns, least: float) -> Slan
     return SlantedInterval(columns.weights(direction), interval, score, along, n_tries)
 
 
-def _along(scan: Scan, columns: StandardColumns, direction: Floats) -> Scan:
+def _along(scan: RegionScan, columns: StandardColumns, direction: Floats) -> RegionScan:
     """The scan with the score in this direction as its only axis."""
     return replace(scan, axes=(Axis.of_score(columns.values @ columns.weights(direction)),))
 
 
-def _longest(along: Scan) -> tuple[float, CountedInterval | None]:
+def _longest(along: RegionScan) -> tuple[float, CountedInterval | None]:
     """Evidence for the best interval of the score, and the interval; 0 and None if there is none."""
     criterion = along.criterion
     most = min(_RECORDED, len(criterion.need))
@@ -94,7 +94,7 @@ def _longest(along: Scan) -> tuple[float, CountedInterval | None]:
     return (0.0, None) if best is None else (criterion.score(best.n, best.k), best)
 
 
-def _starts(scan: Scan, columns: StandardColumns) -> list[Floats]:
+def _starts(scan: RegionScan, columns: StandardColumns) -> list[Floats]:
     """Directions in standardised columns to start from: those with the longest runs of rows without the set."""
     rows = np.flatnonzero(scan.among)
     rows = rows[np.linspace(0, len(rows) - 1, min(len(rows), _COMPARED_ROWS)).astype(np.intp)]
@@ -116,7 +116,7 @@ def _starts(scan: Scan, columns: StandardColumns) -> list[Floats]:
     return [directions[d] for d in np.argsort(longest)[-_STARTS:]]
 
 
-def _turned(scan: Scan, columns: StandardColumns, direction: Floats) -> Floats:
+def _turned(scan: RegionScan, columns: StandardColumns, direction: Floats) -> Floats:
     """Turn the direction towards each column as long as the evidence grows; then drop small weights."""
     near = replace(scan, among=_around(_along(scan, columns, direction)))  # far rows do not show where the edge is
     score = _longest(_along(near, columns, direction))[0]
@@ -131,7 +131,7 @@ def _turned(scan: Scan, columns: StandardColumns, direction: Floats) -> Floats:
     return simple if _longest(_along(near, columns, simple))[0] >= _AS_GOOD * score else direction
 
 
-def _around(along: Scan) -> Bools:
+def _around(along: RegionScan) -> Bools:
     """Mask (n,) of the rows in the best interval of the score and near it on each side."""
     axis, (_, interval) = along.axes[0], _longest(along)
     assert interval is not None

@@ -9,7 +9,7 @@ import numpy as np
 from scipy.special import expit, ndtri
 
 from .._arrays import Bools, Floats, Ints
-from .boxes import Box, Scan
+from .boxes import Box, RegionScan
 from .intervals import Axis, CountedInterval
 
 __all__ = ["contradicts_smoothness", "least_ratio", "likelihood_ratio"]
@@ -23,7 +23,7 @@ _MANY_ROWS = 20_000  # rows from which a further power of each column is added
 _RIDGE, _STEPS, _TOLERANCE = 1e-6, 50, 1e-7
 
 
-def contradicts_smoothness(scan: Scan, box: Box, n_tries: float, others: Sequence[Axis]) -> bool:
+def contradicts_smoothness(scan: RegionScan, box: Box, n_tries: float, others: Sequence[Axis]) -> bool:
     """True if no smooth probability explains how few rows in the box are recorded; ``n_tries`` boxes were searched.
 
     A probability that depends on the columns of the box alone is tested first, because that is fast; then one that depends
@@ -38,7 +38,7 @@ def least_ratio(n_tries: float) -> float:
     return float(ndtri(_LEVEL / n_tries) ** 2)
 
 
-def likelihood_ratio(scan: Scan, box: Box) -> float:
+def likelihood_ratio(scan: RegionScan, box: Box) -> float:
     r"""Twice the log-likelihood ratio of "a probability of its own in the box" to "a smooth probability everywhere".
 
     The smooth probability is a logistic regression on z, asinh(z) and asinh(z)^2 of each axis of the box (z is the column by
@@ -63,7 +63,7 @@ def likelihood_ratio(scan: Scan, box: Box) -> float:
     return _ratio(mean, n, k, within) * _independent_share(scan, inside)
 
 
-def _ratio_with_others(scan: Scan, box: Box, others: Sequence[Axis]) -> float:
+def _ratio_with_others(scan: RegionScan, box: Box, others: Sequence[Axis]) -> float:
     """The likelihood ratio if the smooth probability depends on the first of the other columns too, row by row."""
     inside = scan.inside(box)
     outside = np.flatnonzero(scan.among & ~inside)
@@ -85,13 +85,13 @@ def _ratio(features: Floats, n: Ints, k: Ints, within: Bools) -> float:
     return max(2.0 * (apart - _loglikelihood(features, n, k)), 0.0)
 
 
-def _independent_share(scan: Scan, inside: Bools) -> float:
+def _independent_share(scan: RegionScan, inside: Bools) -> float:
     """Clusters per row in the box; 1 without clusters."""
     units = scan.criterion.units
     return 1.0 if units is None else len(np.unique(units[inside])) / max(int(inside.sum()), 1)
 
 
-def _features(scan: Scan, box: Box) -> Floats:
+def _features(scan: RegionScan, box: Box) -> Floats:
     """Columns (n, q) of the smooth probability, without the constant; rows that are not searched have zeros."""
     lines, curves = [], []
     for j in box:
@@ -115,7 +115,7 @@ def _standard(axis: Axis, among: Bools) -> tuple[Floats, Floats]:
     return z, np.arcsinh(z)
 
 
-def _powers(bent: Floats, scan: Scan) -> list[Floats]:
+def _powers(bent: Floats, scan: RegionScan) -> list[Floats]:
     return [bent**2, bent**3] if scan.among.sum() >= _MANY_ROWS else [bent**2]
 
 
@@ -124,7 +124,7 @@ def _n_levels(axis: Axis) -> float:
     return float((np.sqrt(8 * axis.n_tries + 1) - 1) / 2)
 
 
-def _cells(scan: Scan, box: Box) -> Ints:
+def _cells(scan: RegionScan, box: Box) -> Ints:
     """Cell of each row in the grid of the axes of the box, (n,)."""
     bins = _BINS.get(len(box), _FEWEST_BINS)
     cell = np.zeros(len(scan.among), dtype=np.intp)

@@ -9,7 +9,7 @@ from typing import Any
 
 import pandas as pd
 
-from ..data.description import Records
+from ..data.row_counts import Records
 from ..missingness.assumptions import MAR, MCAR, MNAR
 
 __all__ = ["Suggestion", "suggestion_from"]

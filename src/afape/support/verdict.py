@@ -9,7 +9,7 @@ from itertools import product
 import numpy as np
 
 from .._arrays import Bools
-from .boxes import Box, Scan
+from .boxes import Box, RegionScan
 from .intervals import Axis
 from .smoothness import contradicts_smoothness
 
@@ -25,7 +25,7 @@ class RegionVerdict(Enum):
     UNSUPPORTED = "the set is not recorded there"
 
 
-def judge(scan: Scan, box: Box, n_tries: float, others: Sequence[Axis]) -> RegionVerdict:
+def judge(scan: RegionScan, box: Box, n_tries: float, others: Sequence[Axis]) -> RegionVerdict:
     """Judge a box whose rows contradict a healthy probability; ``n_tries`` boxes were searched.
 
     ``others`` are columns that a smooth probability may depend on, apart from those of the box.
@@ -47,7 +47,7 @@ def judge(scan: Scan, box: Box, n_tries: float, others: Sequence[Axis]) -> Regio
     return RegionVerdict.UNSUPPORTED if certain else RegionVerdict.UNDECIDED
 
 
-def with_beyond(scan: Scan, box: Box) -> Bools:
+def with_beyond(scan: RegionScan, box: Box) -> Bools:
     """Mask (n,) of the rows in the box and of all rows beyond it, on one side of each axis.
 
     Recording falls towards the side for which there is most evidence.

@@ -12,11 +12,11 @@ from .._arrays import Bools, Floats, Ints, effective_size, mean_of, tally, uniqu
 from .problem import Problem
 from .retrospective import Retrospective
 
-__all__ = ["Description", "Records"]
+__all__ = ["Records", "RowCounts"]
 
 
 @dataclass(frozen=True, eq=False)
-class Description:
+class RowCounts:
     """Numbers of rows by pattern of recorded groups, and by label.
 
     Attributes
@@ -80,15 +80,15 @@ class Description:
     original: None = None  # the label is no group here
 
     @staticmethod
-    def of(data: Records) -> Description:
-        """Describe records; a description is returned as it is."""
-        if isinstance(data, Description):
+    def of(data: Records) -> RowCounts:
+        """Count the rows of records; counts are returned as they are."""
+        if isinstance(data, RowCounts):
             return data
         patterns, index = unique_sets(data.recorded)
         known = data.labelled
         n_classes, several = len(data.classes), np.bincount(data.source_column)[data.source_column] > 1
         rows_of_level = np.nansum(data.values, axis=0)
-        return Description(
+        return RowCounts(
             data.problem,
             tuple(data.classes.tolist()),
             data.costs,
@@ -129,4 +129,4 @@ class Description:
         return int(self.pattern_counts[~self.patterns[:, list(groups)].all(axis=1)].sum())
 
 
-Records = Retrospective | Description
+Records = Retrospective | RowCounts
