@@ -24,9 +24,9 @@ SOURCE = str(Path(afape.__file__).parent)
 # What the library calls itself, with arrays or objects that it made and checked before.
 ENGINE = frozenset(
     """
-    action_values ask ask_root between bind checked codes completed conditioning cost_matrix ending_loss
-    exploration from_state graph_on group_index impute keeping lookup n_endings of posterior predict predict_proba
-    probabilities reach reasons records rows seen stop_value superset
+    action_values ask ask_root batches between bind checked codes completed conditioning cost_matrix ending_loss
+    exploration from_state graph_on group_index impute keeping lookup n_endings of packed posterior predict predict_proba
+    probabilities reach reasons records rows seen stop_value superset units unpacked
     """.split()  # noqa: SIM905
 )
 # Results that the library makes, protocols, and helpers of its own; their methods are called like all others.
@@ -35,7 +35,7 @@ MADE = frozenset(
     TrainedClassifier ask_classifier Bounds check_classifier check_columns check_not_training Classifier column_means
     BenchBundle BudgetCurve Comparison Description
     Estimate Evaluation Finished Frontier Identification Imputer MissingnessCheck Optimisation Parts Policy
-    PricePlane ProblemFile Sensitivity SetWeights Support Tipping ValueRegressor
+    PricePlane ProblemFile Scan Sensitivity SetWeights Sites Summary Support Tipping ValueRegressor
     """.split()  # noqa: SIM905
 )
 

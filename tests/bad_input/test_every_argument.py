@@ -72,6 +72,9 @@ class Good:
         afape.save(afape.AcquireAll(), folder / "saved.afape", self.data.problem)
         (folder / "rules.txt").write_text("b")
         frame().to_csv(folder / "table.csv", index=False)
+        summary = afape.Summary.of(compared, min_cell=0)
+        summary.save(folder / "site.summary")
+        scanned = afape.scan(folder / "table.csv", self.data.problem)
         self.objects = {
             "Evaluation": found, "Comparison": compared, "Sensitivity": weak, "Description": description,
             "Frontier": compared.frontier(), "PricePlane": compared.price_plane({"b": (0, 5)}, points=3),
@@ -79,6 +82,7 @@ class Good:
             "BenchBundle": agents.from_afabench_bundle(Stopping(), Tensors()),
             "MissingnessCheck": afape.check_missingness(self.data, MCAR()),
             "Parts": found.parts(), "Support": found.support, "Estimate": found["cc"]["total"],
+            "Scan": scanned, "Summary": summary, "Sites": afape.combine({"u": summary, "v": summary}),
             "Bounds": afape.Bounds.between(found["cc"]["total"], found["ipw-semi"]["total"], 0.1),
             "Retrospective": self.data, "MGraph": afape.MGraph("a -> R_b; R_cd"), "MNAR": afape.MNAR(graph="a -> R_b; R_cd"),
             "ImputedClassifier": afape.ImputedClassifier(DecisionTreeClassifier()),
@@ -98,6 +102,7 @@ class Good:
             "intercepts": {"b": 0.0}, "name": "synthetic-mar", "folder": folder / "out", "description": description,
             "results": self.results(), "prices": {"b": (0, 5)}, "group": "b", "file": benchmark.describe("heloc"),
             "found": found, "Lambda": 1.0, "a": "some", "n_episodes": 1, "action": 1, "actions": [1], "coefficients": [1.0],
+            "files": folder / "table.csv", "result": compared,
         }  # fmt: skip
         cheap, env = {"estimators": ["ipw-semi"]}, {"data": self.data, "classifier": self.classifier}
         self.special = {
@@ -114,6 +119,8 @@ class Good:
             "log_loss": {"classifier": Sure()}, "score": {"classifier": Sure()},
             "rollout": {"env": afape.gym.AcquisitionVectorEnv(self.data, self.classifier)},
             "Description.reduced": {"draws": 2}, "Parts.combine": {"coefficients": np.zeros(len(found.parts().table))},
+            "combine": {"sites": {"u": summary, "v": summary}}, "Summary.load": {"path": folder / "site.summary"},
+            "Scan.split": {"shares": [0.5, 0.5]}, "Scan.read": {}, "Sites.to_html": {"sensitivity": False},
             "GraphMechanism.random": {}, "plots.costs": {"found": compared}, "plots.differences": {"found": compared},
             "plots.graph": {"found": afape.MGraph("a -> R_b; R_cd")},
             "plots.convergence": {"found": {"cc": found["cc"]["total"]}},
@@ -255,6 +262,12 @@ REFUSED = {  # of the right type, but not what is meant
     },
     "Retrospective": {"cluster": [np.arange(40), "nosuch", ["a"]], "missing_labels": ["ignore"]},
     "Retrospective.split": {"shares": [[0.5, 0.6], [1.5, -0.5], [1.0, 0.0]]},
+    "scan": {
+        "block_rows": [0, -1], "cluster": ["nosuch"], "weight": ["nosuch"], "missing_labels": ["ignore"], "keep": [True],
+        "files": ["nosuch.csv", []], "blanks": [[3]],
+    },
+    "combine": {"sites": [{}], "cases": [{}, {"u": 1.0}, {"u": 0.0, "v": 1.0}]},
+    "Scan.split": {"shares": [[0.5, 0.6], [1.5, -0.5], [1.0, 0.0]]},
     "Retrospective.take": {"rows": [[40], [-41], [True], np.ones(39, dtype=bool)]},
     "ClusterAgent": {"n_clusters": [0], "min_rows": [0], "max_sets": [0]},
     "CostSensitiveNaiveBayes": {"n_bins": [1], "smoothing": [0, -1]},

@@ -122,6 +122,14 @@ def test_sites_that_do_not_fit_are_refused(results, tmp_path):
             afape.combine(results, cases=cases)
 
 
+def test_sizes_of_cells_are_checked(results):
+    for wrong in (-1, 2.5, "ten"):
+        with pytest.raises((TypeError, ValueError), match="'min_cell' must be"):
+            afape.Summary.of(results["north"], min_cell=wrong)
+    with pytest.raises(TypeError, match="'result' must be"):
+        afape.Summary.of(3)
+
+
 def test_assumptions_survive_a_summary(tmp_path):
     data = records(4)
     graph = afape.MNAR(graph="a -> R_b, R_c; b -> R_c")

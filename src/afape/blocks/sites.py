@@ -13,7 +13,7 @@ import numpy as np
 import pandas as pd
 from scipy.special import chdtrc
 
-from .._arguments import as_float, check_choice, check_mapping, is_number, shown
+from .._arguments import as_float, check_choice, check_estimator, check_mapping, is_number, shown
 from .._arrays import Floats
 from .._copies import HandsOutCopies
 from ..estimators.estimate import Bounds, Estimate
@@ -183,7 +183,8 @@ class Sites(HandsOutCopies):
             As in `Comparison.estimates`.
         """
         check_choice("target", target, next(iter(self.pooled.evaluations.values())).targets)
-        name = self.pooled.best_estimator if estimator is None else estimator
+        name = self.pooled.best_estimator if estimator is None else check_estimator(estimator)
+        self.pooled.estimates(name, target)  # raises the reason if there are none
         found = {site: self._estimates(site, name, target) for site in self.summaries}
         policies = list(self.pooled.evaluations)
         lines = []
@@ -215,7 +216,7 @@ class Sites(HandsOutCopies):
         """Write the report of the pooled comparison, with a table of the sites; ``content`` as in `Comparison.to_html`."""
         from ..report.page import write_report  # report is a higher layer
 
-        write_report(self.pooled, path, sites=self.page(), **content)
+        write_report(self, path, **content)
 
     def page(self) -> dict[str, Any]:
         """Return what a page says about the sites: estimates of the total cost, tests, and sentences about them."""

@@ -11,7 +11,8 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
-from .._arguments import check_count, check_instance, check_target, shown
+from .._arguments import check_count, check_flag, check_instance, check_target, shown
+from ..blocks.sites import Sites
 from ..files.writing import atomic_write, plain_value
 from ..results.comparison import Comparison
 from ..results.evaluation import Evaluation
@@ -34,7 +35,7 @@ def require_report() -> None:
 
 
 def write_report(
-    found: Comparison | Evaluation,
+    found: Comparison | Evaluation | Sites,
     path: str | Path,
     *,
     sensitivity: Sensitivity | bool | None = None,
@@ -42,14 +43,13 @@ def write_report(
     details: Mapping[str, Any] | None = None,
     min_cell: int = 10,
     in_file: bool = False,
-    sites: Mapping[str, Any] | None = None,
 ) -> None:
     """Write a self-contained page: reading it needs no other file, no server and no network.
 
     Parameters
     ----------
-    found : Comparison or Evaluation
-        Result of `compare` or `evaluate`.
+    found : Comparison, Evaluation or Sites
+        Result of `compare`, `evaluate` or `combine`.
     path : str or Path
         The file. It is written completely or not at all.
     sensitivity : Sensitivity or bool, optional
@@ -62,12 +62,10 @@ def write_report(
         Patterns of recording, subgroups and numbers of rows below this are left out of the page.
     in_file : bool
         True if the assumption stands in a problem file: then advice is in the words of such a file.
-    sites : mapping, optional
-        Estimates and tests of the sites that the results come from, see `Sites.page`.
     """
     require_report()
     target = check_target("path", path)
-    check_instance("found", found, (Comparison, Evaluation), "a result of afape.compare or afape.evaluate")
+    check_instance("found", found, (Comparison, Evaluation, Sites), "a result of afape.compare, evaluate or combine")
     if sensitivity is not None and not isinstance(sensitivity, Sensitivity | bool):
         raise TypeError(
             "'sensitivity' must be a result of afape.sensitivity, None to compute one, or False, but is "
@@ -75,35 +73,29 @@ def write_report(
         )
     check_content(notes, details)
     check_count("min_cell", min_cell, 0)
+    check_flag("in_file", in_file)
     with atomic_write(target) as draft:
         draft.write_bytes(b"")  # a path that cannot be written is an error before the work
         draft.write_text(
-            render(
-                found,
-                sensitivity=sensitivity,
-                notes=notes,
-                details=details,
-                min_cell=min_cell,
-                in_file=in_file,
-                sites=sites,
-            ),
+            render(found, sensitivity=sensitivity, notes=notes, details=details, min_cell=min_cell, in_file=in_file),
             encoding="utf-8",
         )
 
 
 def render(
-    found: Comparison | Evaluation,
+    found: Comparison | Evaluation | Sites,
     *,
     sensitivity: Sensitivity | bool | None = None,
     notes: Sequence[str] = (),
     details: Mapping[str, Any] | None = None,
     min_cell: int = 10,
     in_file: bool = False,
-    sites: Mapping[str, Any] | None = None,
 ) -> str:
     """Return the text of the page."""
     from markupsafe import Markup
 
+    sites = found.page() if isinstance(found, Sites) else None
+    found = found.pooled if isinstance(found, Sites) else found
     comparison = found if isinstance(found, Comparison) else Comparison({found.policy: found}, found.confidence)
     comparison = without_small(comparison, origin_of(comparison).counts, min_cell)
     analysis = _analysis(comparison, sensitivity)
