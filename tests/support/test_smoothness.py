@@ -7,7 +7,7 @@ from scipy.special import expit
 from sklearn.linear_model import LogisticRegression
 from sklearn.metrics import log_loss
 
-from afape.support.boxes import Scan
+from afape.support.boxes import RegionScan
 from afape.support.criterion import Criterion
 from afape.support.intervals import Axis, CountedInterval
 from afape.support.regions import RegionSearch, find_regions
@@ -19,7 +19,7 @@ from afape.support.verdict import RegionVerdict, judge
 def scan_of(columns, recorded):
     everywhere = np.ones(len(recorded), dtype=bool)
     axes = tuple(Axis.of_column(column, everywhere) for column in columns.T)
-    return Scan(axes, Criterion.of(len(recorded), SupportThresholds(), None, None), recorded, everywhere)
+    return RegionScan(axes, Criterion.of(len(recorded), SupportThresholds(), None, None), recorded, everywhere)
 
 
 def test_two_levels_by_hand():

@@ -33,7 +33,7 @@ from .files import FileBatch, RecordFile, common_schema, files_of, require_pyarr
 
 __all__ = ["Scan", "scan"]
 
-_MOST_ROWS, _LEAST_ROWS, _VALUES = 200_000, 20_000, 4_000_000  # of a block; `benchmarks/scale.py memory` measures them
+_MOST_ROWS, _LEAST_ROWS, _VALUES = 100_000, 20_000, 2_000_000  # of a block; `benchmarks/scale.py memory` measures them
 _UNITS = 2.0**64
 
 
@@ -67,7 +67,7 @@ def scan(
     blanks : sequence of str
         Texts in CSV files that mean "never recorded". Empty cells always do.
     block_rows : int, optional
-        Rows of a block, about. Default: 200,000, and fewer if the table is wide. Blocks of 100,000 rows or more hardly change
+        Rows of a block, about. Default: 100,000, and fewer if the table is wide. Blocks of 100,000 rows or more hardly change
         an estimate; with less than 10,000, errors of learned models become visible.
     scratch : str or Path, optional
         Folder for the blocks and for what is finished of them: any path that pyarrow can write to. All workers must see it. It

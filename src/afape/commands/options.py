@@ -44,7 +44,7 @@ BlockRows = Annotated[
         "--block-rows",
         min=1,
         help="Rows of a block, about, if DATA is a folder or pattern.",
-        show_default="200,000 at most",
+        show_default="100,000 at most",
     ),
 ]
 Scratch = Annotated[
