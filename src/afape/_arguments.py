@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import os
 import reprlib
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -38,6 +39,7 @@ __all__ = [
     "check_numbers",
     "check_path",
     "check_seed",
+    "check_takes",
     "check_target",
     "check_texts",
     "check_weights",
@@ -46,6 +48,7 @@ __all__ = [
     "is_number",
     "numbers_per_row",
     "positions_of",
+    "real_array",
     "shown",
 ]
 
@@ -179,7 +182,7 @@ def check_arrays(argument: str, value: Any, what: str) -> dict[tuple[str, ...], 
         if not isinstance(names, tuple) or not all(isinstance(name, str) for name in names):
             raise TypeError(f"{argument!r} must have a name or a tuple of names as each key, but one is {shown(key)}.")
         try:
-            numbers = np.array(in_order_of_rows(array), dtype=float)
+            numbers = real_array(in_order_of_rows(array))
         except Exception as error:  # numpy calls the user's objects
             raise ValueError(f"{argument!r} must have arrays of numbers, but {key!r} has {shown(array)}.") from error
         if not np.array_equal(found.setdefault(names, numbers), numbers, equal_nan=True):
@@ -197,11 +200,18 @@ def in_order_of_rows(answer: Any) -> Any:
     return answer.sort_index() if (np.sort(index) == np.arange(len(index))).all() else answer
 
 
+def real_array(values: Any) -> Floats:
+    """Return a copy as an array of numbers; raise TypeError for complex numbers, of which numpy would keep the real part."""
+    if np.iscomplexobj(np.asarray(values)):
+        raise TypeError("complex numbers")
+    return np.array(values, dtype=float)
+
+
 def numbers_per_row(values: Any, n_rows: int, must: str) -> Floats:
     """Return an array with one number per row; ``must`` is the start of the error message, such as "'x' must have"."""
     rule = f"{must} one number per row, shape ({n_rows},)"
     try:
-        found = np.asarray(in_order_of_rows(values), dtype=float)
+        found = real_array(in_order_of_rows(values))
     except Exception as error:  # numpy calls the user's objects
         raise ValueError(f"{rule}, but is {shown(values)}, and some of it is not a number.") from error
     if found.shape != (n_rows,):
@@ -302,6 +312,26 @@ def check_callable(argument: str, value: Any, what: str) -> None:
     """Raise an error if the value is not callable; ``what`` describes it."""
     if not callable(value):
         raise TypeError(f"{argument!r} must be {what}, but is {type(value).__name__}.")
+
+
+def check_takes(argument: str, function: Any, takes: str, *, by_name: bool = False) -> None:
+    """Raise an error if a function cannot be called with these arguments; ``takes`` names them, separated by commas.
+
+    With ``by_name``, they are given by name, perhaps among others.
+    """
+    try:
+        signature = inspect.signature(function)
+    except (TypeError, ValueError):  # functions written in C have none
+        return
+    try:
+        if by_name:
+            signature.bind_partial(**dict.fromkeys(takes.split(", ")))
+        else:
+            signature.bind(*takes.split(", "))
+    except TypeError:
+        has = ", ".join(signature.parameters) or "nothing"
+        name = getattr(function, "__qualname__", type(function).__qualname__).rsplit(".", 1)[-1]
+        raise TypeError(f"{argument!r} must take ({takes}), but {name} takes {has}.") from None
 
 
 def check_path(argument: str, value: Any, what: str = "the path of a file") -> Path:

@@ -8,6 +8,8 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
+from ._arguments import check_takes
+
 __all__ = ["Progress", "check_progress", "in_notebook", "reporter"]
 
 Progress = Callable[[int, int], None]  # progress(steps done, steps in total)
@@ -22,6 +24,8 @@ def check_progress(progress: Any) -> None:
             "'progress' must be a function of steps done and steps in total, True, False or None, but is "
             f"{type(progress).__name__}."
         )
+    if callable(progress):
+        check_takes("progress", progress, "done, total")
 
 
 def in_notebook() -> bool:

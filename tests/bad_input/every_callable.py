@@ -26,7 +26,7 @@ ENGINE = frozenset(
     """
     action_values ask ask_root batches between bind checked codes completed conditioning cost_matrix ending_loss
     exploration from_state graph_on group_index impute keeping lookup n_endings of packed posterior predict predict_proba
-    probabilities reach reasons records rows seen stop_value superset units unpacked
+    probabilities reach reasons records rows seen stop_value superset units unpacked within
     """.split()  # noqa: SIM905
 )
 # Results that the library makes, protocols, and helpers of its own; their methods are called like all others.
@@ -95,6 +95,10 @@ class Anything:
         pass
 
 
+def TAKES_NOTHING():  # noqa: N802
+    """A function that the library cannot call, because it always passes something."""
+
+
 # One value for each way of being wrong; whether it is wrong for an argument follows from the annotation.
 WRONG: dict[str, Any] = {
     "None": None,
@@ -119,6 +123,8 @@ WRONG: dict[str, Any] = {
     "object": object(),
     "rude object": Rude(),
     "function": lambda *arguments, **named: None,
+    "function without arguments": TAKES_NOTHING,
+    "dict to functions without arguments": {"b": TAKES_NOTHING},
     "class": Anything,
     "module": np,
     "pipeline": make_pipeline(LogisticRegression()),
@@ -176,12 +182,10 @@ _PLAIN = {
     "Mapping": lambda v: isinstance(v, dict),
     "dict": lambda v: isinstance(v, dict),
     "tuple": lambda v: isinstance(v, tuple | list),
-    "Callable": callable,
-    "Rule": callable,
-    "Function": callable,
-    "RootFunction": callable,
-    "Progress": callable,
-    "Tell": callable,
+    **dict.fromkeys(
+        ["Callable", "Rule", "Function", "RootFunction", "Progress", "Tell"],
+        lambda v: callable(v) and v is not TAKES_NOTHING,
+    ),
     "Any": lambda v: True,
     "ArrayLike": lambda v: True,
     "NDArray": lambda v: True,

@@ -40,6 +40,7 @@ NONSENSE = [
                 every_row(0.0, NAN, 0.0, 1.0),
                 "finite probabilities, but .* in 40 of 40 states, first in row 0",
             ),
+            ("complex", every_row(0.0, 0.5, 0.0, 0.5 + 0j), "an array of numbers"),
             ("negative", every_row(0.0, -0.5, 0.5, 1.0), "probabilities that are not negative"),
             ("sum", every_row(0.0, 0.5, 0.0, 0.4), "probabilities that sum to 1"),
             ("free group", every_row(0.5, 0.5, 0.0, 0.0), "probability 0 for every acquired group"),
@@ -79,6 +80,7 @@ NONSENSE = [
         for what, answer, match in (
             ("zero", np.zeros, r"lie in \(0, 1\], but 30 of 30 values do not, the first 0\.0 for row 1\."),
             ("above 1", lambda n: np.full(n, 1.5), r"lie in \(0, 1\].*the first 1\.5"),
+            ("complex", lambda n: np.full(n, 0.5 + 0.1j), "return 30 numbers"),
             ("negative", lambda n: np.full(n, -0.5), r"lie in \(0, 1\].*the first -0\.5"),
             ("NaN", lambda n: np.full(n, NAN), r"lie in \(0, 1\].*the first nan"),
             (

@@ -226,6 +226,36 @@ RECORDS = [
         ValueError,
         "blank in 20 of 40 rows.*missing_labels='drop'",
     ),
+    Bad(
+        "labels that are lists",
+        lambda w: w.data(frame(y=[[1], [2]] * (N // 2))),
+        ValueError,
+        r"'y' must hold finite .*40 rows",
+    ),
+    Bad(
+        "labels that are dicts",
+        lambda w: w.data(frame(y=[{}, 1] * (N // 2))),
+        ValueError,
+        r"'y' must hold finite .*20 rows",
+    ),
+    Bad(
+        "objects as labels",
+        lambda w: w.data(frame(y=[object(), 1] * (N // 2))),
+        ValueError,
+        r"'y' must hold finite .*20 rows",
+    ),
+    Bad(
+        "infinite label",
+        lambda w: w.data(frame(y=[1.0, float("inf")] * (N // 2))),
+        ValueError,
+        "'y' must hold finite .* inf",
+    ),
+    Bad(
+        "costs for 1 and '1'",
+        lambda w: afape.Problem({"a": ["a"]}, {}, "y", {0: {1: 5.0}, 1: {0: 1.0}, "1": {0: 2.0}}),
+        ValueError,
+        "'misclassification_cost' must name each label once, but has 1, '1', which are one label",
+    ),
     Bad("every label blank", lambda w: w.data(frame(y=NAN)), ValueError, "blank in 40 of 40 rows"),
     Bad(
         "every label dropped",

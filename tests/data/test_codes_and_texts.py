@@ -199,7 +199,7 @@ def test_a_draft_reads_decimal_commas_and_names_codes_and_texts(tmp_path):
     text = out.read_text()
     assert 'blanks = ["NA"]' in text
     assert 'c = { columns = ["c"], price = 1.0 }' in text
-    assert 'blanks = ["-999"]' in text
+    assert 'blanks = ["NA", "-999"]' in text
     assert "#   b: -999 in" in text
     assert json.loads(result.output)
 

@@ -9,7 +9,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike
 
-from .._arguments import check_arrays, shown
+from .._arguments import check_arrays, check_takes, real_array, shown
 from .._arrays import Bools, Floats, Ints, lines_of
 from ..data.retrospective import Retrospective
 from ..walk.columns import Columns, CostColumns, PartColumns, added, dense
@@ -59,6 +59,12 @@ class KnownValues:
             raise TypeError(
                 f"'function', 'root', 'parts' and 'root_parts' of KnownValues must be callable, but have types {kinds}."
             )
+        for argument, of_states in (("function", function), ("parts", parts)):
+            if of_states is not None:
+                check_takes(argument, of_states, "values, acquired, labels")
+        for argument, of_roots in (("root", root), ("root_parts", root_parts)):
+            if of_roots is not None:
+                check_takes(argument, of_roots, "values, labels")
         self.function, self.root, self.parts, self.root_parts = function, root, parts, root_parts
 
     @staticmethod
@@ -197,7 +203,7 @@ def _warn_of_scale(known: Floats, actual: Floats) -> None:
 
 def _checked(answer: ArrayLike, shape: tuple[int, ...]) -> Floats:
     try:
-        found = np.array(answer, dtype=float)
+        found = real_array(answer)
     except Exception as error:
         raise ValueError(f"KnownValues must return numbers of shape {shape}, but returned {shown(answer)}.") from error
     if found.shape != shape:

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from .._arguments import check_choice, check_count, check_list, check_number, shown
+from .._arguments import check_choice, check_count, check_list, check_number, check_takes, shown
 from .._arrays import Bools, Floats, Ints
 from ..data.problem import Problem
 from ..warnings import AssumedOrderWarning, StochasticMethodWarning, warn
@@ -93,6 +93,8 @@ def from_afabench(
     check_count("n_draws", n_draws, 1)
     if probabilities is not None and (isinstance(probabilities, type) or not callable(probabilities)):
         raise TypeError(f"'probabilities' must be a function of the tensors, but is {shown(probabilities)}.")
+    if probabilities is not None:
+        check_takes("probabilities", probabilities, "masked_features, feature_mask", by_name=True)
     if cost_param is not None:
         check_number("cost_param", cost_param, "be finite", np.isfinite)
         if not callable(getattr(method, "set_cost_param", None)):

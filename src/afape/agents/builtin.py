@@ -8,7 +8,7 @@ from typing import Self
 import numpy as np
 from numpy.typing import ArrayLike
 
-from .._arguments import check_number, check_texts, shown
+from .._arguments import check_number, check_takes, check_texts, shown
 from .._arrays import Bools, Floats, Ints
 from ..data.problem import Problem
 from .policy import Policy, not_bound, one_hot_actions
@@ -168,6 +168,7 @@ class DecisionRule:
     def __init__(self, function: Callable[[Floats, Bools], ArrayLike]) -> None:
         if not callable(function):
             raise TypeError(f"'function' must be callable, but is {type(function).__name__}.")
+        check_takes("function", function, "values, acquired")
         self.function = function
 
     def probabilities(self, values: Floats, acquired: Bools) -> Floats:

@@ -9,7 +9,7 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from .._arguments import check_callable, check_texts, did_you_mean
+from .._arguments import check_callable, check_takes, check_texts, did_you_mean
 from .._arrays import Bools, Floats, lines_of, unique_sets
 from ..data.problem import Problem
 from .policy import Policy, not_bound, one_hot_actions
@@ -75,6 +75,7 @@ class _Unbound:
 
     def __init__(self, function: Callable[..., Any], columns: Sequence[str] | None = None) -> None:
         check_callable("function", function, "callable")
+        check_takes("function", function, "columns")
         self.function = function
         self.columns = None if columns is None else check_texts("columns", columns, "column names, data.columns")
 

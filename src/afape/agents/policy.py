@@ -7,7 +7,7 @@ from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
 
-from .._arguments import in_order_of_rows
+from .._arguments import check_takes, in_order_of_rows, real_array
 from .._arrays import Bools, Floats, Ints, any_of, every
 from ..classifiers import check_columns, check_not_training
 from ..data.problem import Problem
@@ -113,6 +113,7 @@ def check_policy(policy: Any, argument: str = "policy") -> Policy:
             f"{argument!r} must have a method probabilities(values, acquired), but {_named(policy)} has none. For a "
             "function that returns actions, use afape.DecisionRule(function)."
         )
+    check_takes(argument, policy.probabilities, "values, acquired")
     check_not_training(policy, argument)
     return policy  # type: ignore[no-any-return]
 
@@ -135,7 +136,7 @@ def ask_policy(policy: Policy, values: Floats, acquired: Bools, rows: Ints) -> F
     # returns the same array at each call must not change its earlier answers.
     answer = in_order_of_rows(policy.probabilities(values.copy(), acquired.copy()))
     try:
-        p = np.array(answer, dtype=float)
+        p = real_array(answer)
     except (TypeError, ValueError) as error:
         raise ValueError(
             f"The policy {_named(policy)} must return an array of numbers, here {(n, n_groups + 1)}, but returned "

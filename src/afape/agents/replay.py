@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from .._arguments import check_takes
 from .._arrays import Bools, Floats, Ints, every, tally
 from ..classifiers import Classifier, ask_classifier, check_classifier
 from ..data.retrospective import Retrospective, check_records
@@ -69,6 +70,8 @@ class Records:
                 f"'weights' must be a function of rows and sets, but is {type(weights).__name__}. Use "
                 "afape.optimisation.training_weights(data, missingness)."
             )
+        if weights is not None:
+            check_takes("weights", weights, "rows, sets")
         free = data.problem.free
         starts = np.flatnonzero(every(data.recorded[:, free])) if free.any() else np.arange(len(data))
         if len(starts) == 0:

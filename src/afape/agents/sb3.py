@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from .._arguments import check_between, check_flag, shown
+from .._arguments import check_between, check_flag, check_takes, shown
 from .._arrays import Bools, Floats, Ints
 from ..data.problem import Problem
 from ..warnings import AssumedOrderWarning, warn
@@ -73,6 +73,8 @@ def from_sb3(
         raise ValueError(f"'epsilon' must be 0 for {type(model).__name__}, which has its own probabilities.")
     if observe is not None and not callable(observe) and not (isinstance(observe, str) and observe == _PLAIN):
         raise TypeError(f"'observe' must be a function of observations, or 'plain', but is {shown(observe)}.")
+    if callable(observe):
+        check_takes("observe", observe, "observations")
     if observe is None:
         observers = observers_of(model)
     else:

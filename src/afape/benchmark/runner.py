@@ -11,7 +11,7 @@ from typing import Any
 
 import pandas as pd
 
-from .._arguments import LARGEST_SEED, check_callable, check_count, check_folder, check_path, shown
+from .._arguments import LARGEST_SEED, check_callable, check_count, check_folder, check_path, check_takes, shown
 from .._copies import HandsOutCopies
 from ..files.writing import escaped_cells
 from .data_set import data_set_records
@@ -63,6 +63,7 @@ def check_settings(settings: Any, tell: Any) -> Settings:
         raise TypeError(f"'settings' must be an afape.benchmark.Settings or None, but is {shown(settings)}.")
     if tell is not None:
         check_callable("tell", tell, "a function tell(step, done, total)")
+        check_takes("tell", tell, "step, done, total")
     return Settings() if settings is None else settings
 
 

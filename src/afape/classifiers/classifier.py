@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, is_regressor
 
-from .._arguments import in_order_of_rows
+from .._arguments import check_takes, in_order_of_rows
 from .._arrays import Bools, Floats, Ints
 from ..data.retrospective import Retrospective
 from ..warnings import SeenRowsWarning, warn
@@ -54,6 +54,7 @@ def check_classifier(classifier: Any, data: Retrospective) -> Classifier:
             ) from error
     if not callable(getattr(classifier, "predict", None)):
         raise TypeError(f"'classifier' must have a method predict(values, acquired), but {name} has none.")
+    check_takes("classifier", classifier.predict, "values, acquired")
     if isinstance(classifier, ImputedClassifier) and not hasattr(classifier, "estimator_"):
         raise RuntimeError("'classifier' is not fitted yet; call classifier.fit(training_data) first.")
     known = getattr(classifier, "classes_", None)

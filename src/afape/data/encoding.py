@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from math import isinf
+from numbers import Number
 from typing import Any, NamedTuple
 
 import narwhals.stable.v1 as nw
@@ -10,6 +12,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
+from .._arguments import shown
 from .._arrays import Bools, Floats, Ints
 from .text_columns import check_text, looks_blank, odd_words, warn_of_lookalikes, warn_of_many_levels
 
@@ -170,7 +173,18 @@ def _ordered_levels(series: nw.Series[Any]) -> list[Any] | None:
 
 
 def _check_labels(name: str, values: NDArray[Any], classes: Sequence[Any] | None) -> None:
-    """Raise an error for labels that differ only in type, and for texts that look like blanks but are not declared."""
+    """Raise an error for labels that are no labels, that differ only in type, or that look like blanks and are not declared."""
+    if values.dtype == object:
+        odd = [
+            v for v in values.tolist() if not isinstance(v, str | bytes | Number) or (isinstance(v, float) and isinf(v))
+        ]
+    else:
+        odd = values[np.isinf(values)].tolist() if values.dtype.kind == "f" else []
+    if odd:
+        raise ValueError(
+            f"The label column {name!r} must hold finite numbers, text or booleans, but {len(odd)} rows hold others, such as "
+            f"{shown(odd[0])}."
+        )
     if values.dtype != object:
         return
     by_text: dict[str, set[Any]] = {}

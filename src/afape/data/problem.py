@@ -243,6 +243,12 @@ def _labels_and_matrix(cost: Any) -> tuple[tuple[Any, ...] | None, Any]:
             f"{{'died': {{'survived': 500.0}}, ...}}, but is {shown(cost)}."
         )
     labels = list(dict.fromkeys(_comparable([*rows, *(predicted for row in rows.values() for predicted in row)])))
+    texts = [label_text(label) for label in labels]
+    if alike := [label for label, text in zip(labels, texts, strict=True) if texts.count(text) > 1]:
+        raise ValueError(
+            f"'misclassification_cost' must name each label once, but has {', '.join(map(repr, alike[:2]))}, which "
+            "are one label. Leave one of them out."
+        )
     for true in labels:
         for predicted in labels:
             if true != predicted and predicted not in rows.get(true, {}):

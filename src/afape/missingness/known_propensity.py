@@ -8,7 +8,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike
 
-from .._arguments import check_arrays, check_flag, numbers_per_row
+from .._arguments import check_arrays, check_flag, check_takes, numbers_per_row
 from .._arrays import Bools, Floats, Ints, lines_of, unique_sets
 from ..data.retrospective import Retrospective
 
@@ -40,6 +40,7 @@ class KnownPropensity:
         if not callable(function):
             raise TypeError(f"'function' must be callable, but is {type(function).__name__}.")
         self.function, self.labels = function, check_flag("labels", labels)
+        check_takes("function", function, "values, required, labels" if labels else "values, required")
 
     @staticmethod
     def from_arrays(arrays: Mapping[str | tuple[str, ...], ArrayLike]) -> KnownPropensity:

@@ -10,7 +10,7 @@ import numpy as np
 import pandas as pd
 from scipy.special import ndtri
 
-from .._arguments import check_count, check_list, check_number, check_seed, shown
+from .._arguments import check_count, check_list, check_number, check_seed, check_takes, shown
 from .._copies import HandsOutCopies
 from ..agents.policy import Policy
 from ..classifiers import Classifier
@@ -179,6 +179,7 @@ def _members(family: Any, parameters: Any) -> tuple[dict[str, Any], dict[str, An
         names = {str(p): p for p in parameters}
         if len(names) < len(parameters):
             raise ValueError(f"'parameters' must be different, but are {list(parameters)}. List each once.")
+        check_takes("family", family, "parameter")
         members = {name: family(p) for name, p in names.items()}
     elif isinstance(family, Mapping):
         members, names = dict(family), dict.fromkeys(family)
@@ -198,6 +199,8 @@ def _members(family: Any, parameters: Any) -> tuple[dict[str, Any], dict[str, An
                 f"'family' must hold policies, or functions of the training rows that return one, but {name!r} is "
                 f"{type(member).__name__}. A policy has a method probabilities(values, acquired)."
             )
+        if _is_trainer(member):
+            check_takes("family", member, "training rows")
     return members, names
 
 

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from .._arguments import in_order_of_rows
+from .._arguments import in_order_of_rows, real_array
 from .._arrays import Bools, Floats, Ints, any_of, index_of
 from ..data.retrospective import Retrospective
 from ..missingness.known_propensity import KnownPropensity
@@ -85,7 +85,7 @@ class BoundKnownPropensity:
 
     def _numbers(self, found: Any, n: int) -> Floats:
         try:
-            p = np.asarray(in_order_of_rows(found), dtype=float)
+            p = real_array(in_order_of_rows(found))
         except (TypeError, ValueError) as error:
             raise ValueError(f"{self.name} must return {n} numbers, but returned {type(found).__name__}.") from error
         if p.shape != (n,):

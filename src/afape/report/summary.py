@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from .._arguments import check_count, check_instance, check_mapping, check_texts, shown
+from .._arguments import check_count, check_flag, check_instance, check_mapping, check_texts, shown
 from ..check import check_of
 from ..data.row_counts import RowCounts
 from ..estimators.estimate import TARGETS, Bounds, Estimate
@@ -75,6 +75,7 @@ def summarize(
         check_instance("sensitivity", sensitivity, Sensitivity, "a result of afape.sensitivity, or None")
     check_content(notes, details)
     check_count("min_cell", min_cell, 0)
+    check_flag("in_file", in_file)
     origin = origin_of(found)
     data = origin.counts
     found = without_small(found, data, min_cell)

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from .._arguments import check_mapping, check_number, numbers_per_row, shown
+from .._arguments import check_mapping, check_number, check_takes, numbers_per_row, shown
 from .._arrays import Bools, Floats, Ints
 
 __all__ = ["NO_OUTCOMES", "OwnOutcomes", "Scored", "brier", "check_outcomes", "log_loss", "score"]
@@ -76,6 +76,7 @@ def check_outcomes(outcomes: Any) -> OwnOutcomes:
                 f"'outcomes' must hold functions of (values, acquired, labels), but {name!r} is {shown(function)}. The Brier "
                 "score of a classifier is afape.brier(classifier)."
             )
+        check_takes("outcomes", function, "values, acquired, labels")
     return OwnOutcomes(named)
 
 

@@ -1,0 +1,1 @@
+"""How many small changes of the code the tests notice."""
