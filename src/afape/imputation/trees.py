@@ -71,9 +71,10 @@ def _linear_predictions(group: IncompleteGroup, z: Floats, labels: Ints, count: 
 def tree_design(z: Floats) -> Singles:
     """Standardised columns (n, p) in single precision, in which trees calculate.
 
-    Columns in the user's units would not do: trees ignore differences below 1e-7, and very large values overflow.
+    Columns in the user's units would not do: trees ignore differences below 1e-7, and very large values overflow. A mistyped
+    value may be far from all others even in standardised units; beyond 1e30 its size does not matter to a tree.
     """
-    return z.astype(np.float32)
+    return np.clip(z, -1e30, 1e30).astype(np.float32)
 
 
 def grown_tree(

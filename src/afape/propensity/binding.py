@@ -239,7 +239,7 @@ def _warn_of_far_values(data: Retrospective, given: Conditioning, spec: LearnedP
     if far.any():
         named = ", ".join(f"{data.columns[columns[j]]!r} ({far[j]} of {len(data)} rows)" for j in np.flatnonzero(far))
         warn(
-            f"The propensity moves very far values to a limit, 100 times the median distance from the median: "
-            f"{named}. Correct them if they are typing errors; if they are real, take logarithms.",
+            "The propensity moves very far values: single ones to the nearest other value, others to 100 times the median "
+            f"distance from the median: {named}. Correct them if they are typing errors; if they are real, take logarithms.",
             FarValuesWarning,
         )

@@ -13,6 +13,7 @@ import numpy as np
 from scipy.linalg.lapack import dpotrf, dpotri, dpstrf
 
 from .._arrays import Bools, Floats, Ints, cluster_sums, own_units
+from ..data.extreme_values import limit_extreme_values
 
 __all__ = [
     "EXACT",
@@ -97,10 +98,11 @@ def logistic_design(columns: Floats, weight: Floats | None = None) -> Floats:
 
 
 def limit_far_values(columns: Floats, weight: Floats | None = None) -> tuple[Floats, Ints]:
-    r"""Limit far values, so that one mistyped value does not dominate a fit.
+    r"""Limit far values, so that one mistyped value dominates neither a fit nor the weights.
 
-    With m the median and s the median of the nonzero :math:`|x - m|`, values outside :math:`m \pm 100 s` are moved to the
-    nearer limit. ``weight`` (n,) are row weights, which the medians use.
+    Values far apart from all others are moved to the nearest other value (`limit_extreme_values`). Then, with m the median and
+    s the median of the nonzero :math:`|x - m|`, values outside :math:`m \pm 100 s` are moved to the nearer limit. ``weight``
+    (n,) are row weights, which the medians use.
 
     Returns
     -------
@@ -109,9 +111,9 @@ def limit_far_values(columns: Floats, weight: Floats | None = None) -> tuple[Flo
     count : ndarray of int, shape (p,)
         Number of far values per column.
     """
-    out, count = columns, np.zeros(columns.shape[1], dtype=np.intp)
+    out, count = limit_extreme_values(columns)
     for j in range(columns.shape[1]):
-        column = columns[:, j]
+        column = out[:, j]
         known = ~np.isnan(column)
         centre = _median(column[known], None if weight is None else weight[known])
         with np.errstate(over="ignore"):  # an infinite distance is far
@@ -124,7 +126,7 @@ def limit_far_values(columns: Floats, weight: Floats | None = None) -> tuple[Flo
         if far.any():
             out = out.copy() if out is columns else out
             out[far, j] = np.where(column[far] > centre, centre + limit, centre - limit)
-            count[j] = far.sum()
+            count[j] += far.sum()
     return out, count
 
 
