@@ -30,8 +30,7 @@ class Mutant:
 
     file: str
     scope: str  # function or class in which the change is
-    line: int  # first and last line of the statement
-    end: int
+    line: int  # of the statement
     kind: str
     number: int  # place among the changes of the file
     before: str
@@ -43,9 +42,7 @@ def mutants(source: str, file: str) -> list[Mutant]:
     tree = ast.parse(source)
     found = []
     for number, (scope, statement, node, kind, changed) in enumerate(_changes(tree)):
-        end = statement.body[0].lineno - 1 if getattr(statement, "body", None) else statement.end_lineno
-        texts = (_text(node), _text(changed))
-        found.append(Mutant(file, scope, statement.lineno, max(end, statement.lineno), kind, number, *texts))
+        found.append(Mutant(file, scope, statement.lineno, kind, number, _text(node), _text(changed)))
     return found
 
 
@@ -80,7 +77,7 @@ def _changes(tree: ast.Module) -> Iterator[tuple]:
 
 
 def _statements(parent: ast.AST, scope: str) -> Iterator[tuple[str, ast.stmt]]:
-    """Yield statements, but for imports, errors, and what only type checkers read."""
+    """Yield functions and their statements, but for imports, errors, and what only type checkers read."""
     for child in ast.iter_child_nodes(parent):
         if isinstance(child, (ast.Import, ast.ImportFrom, ast.Raise)) or _only_types(child):
             continue
@@ -89,8 +86,8 @@ def _statements(parent: ast.AST, scope: str) -> Iterator[tuple[str, ast.stmt]]:
         inner = scope
         if isinstance(child, (ast.FunctionDef, ast.ClassDef)):
             inner = f"{scope}.{child.name}".lstrip(".")
-            if isinstance(child, ast.FunctionDef):
-                yield inner, child
+        if isinstance(child, ast.FunctionDef):
+            yield inner, child  # the defaults of its arguments
         if isinstance(child, (ast.stmt, ast.ExceptHandler, ast.match_case)):
             yield from _statements(child, inner)
 

@@ -1,10 +1,11 @@
-"""Plugins of pytest: which lines a test executes, and a run of chosen tests in a chosen order."""
+"""Plugins of pytest: which functions a test calls, and a run of chosen tests in a chosen order."""
 
 from __future__ import annotations
 
 import sys
 import threading
 import time
+from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
@@ -13,28 +14,22 @@ __all__ = ["Chosen", "Recorder"]
 
 
 class Recorder:
-    """Records the lines of some folders that each test executes, and how long the test takes."""
+    """Records the functions of some folders that each test calls, by file and name, and how long the test takes."""
 
-    def __init__(self, folders: list[Path]):
-        self.folders = tuple(str(folder) + "/" for folder in folders)
+    def __init__(self, root: Path, folders: Sequence[str]):
+        self.root, self.folders = root, tuple(f"{root / folder}/" for folder in folders)
         self.tests: dict[str, dict] = {}
-        self.lines: set[tuple[str, int]] = set()
+        self.called: set[tuple[str, str]] = set()
 
     def _trace(self, frame, event, _):
-        file = frame.f_code.co_filename
-        if not file.startswith(self.folders):
-            return None
-        self.lines.add((file, frame.f_lineno))
-        return self._line
-
-    def _line(self, frame, event, _):
-        self.lines.add((frame.f_code.co_filename, frame.f_lineno))
-        return self._line
+        code = frame.f_code
+        if code.co_filename.startswith(self.folders):
+            self.called.add((code.co_filename, code.co_qualname.replace(".<locals>", "")))
 
     @pytest.hookimpl(wrapper=True)
     def pytest_runtest_protocol(self, item):
         """Trace set-up and test."""
-        self.lines, began = set(), time.perf_counter()
+        self.called, began = set(), time.process_time()
         threading.settrace(self._trace)
         sys.settrace(self._trace)
         try:
@@ -42,11 +37,11 @@ class Recorder:
         finally:
             sys.settrace(None)
             threading.settrace(None)
-            lines: dict[str, list[int]] = {}
-            for file, line in sorted(self.lines):
-                lines.setdefault(file, []).append(line)
+            calls: dict[str, list[str]] = {}
+            for file, name in sorted(self.called):
+                calls.setdefault(str(Path(file).relative_to(self.root)), []).append(name)
             test = self.tests.setdefault(item.nodeid, {"passed": False})
-            test.update(seconds=time.perf_counter() - began, lines=lines)
+            test.update(seconds=time.process_time() - began, calls=calls)
 
     def pytest_runtest_logreport(self, report):
         """Keep tests that pass."""

@@ -164,7 +164,10 @@ BAD = {
     "no such policy": (["--policy", "greedy"], "must be built-in"),
     "no probability": (["--policy", "random:much"], "must give a probability"),
     "impossible probability": (["--policy", "random:2"], "must lie in [0, 1]"),
-    "no module": (["--policy", "nowhere:agent"], "ModuleNotFoundError: No module named 'nowhere'"),
+    "no module": (
+        ["--policy", "nowhere:agent"],
+        "module 'nowhere', but there is no such module. The option also takes none, all, random:P",
+    ),
     "broken module": (["--policy", "broken:agent"], "cannot be imported: ZeroDivisionError"),
     "no object": (["--policy", "fine:agnet"], "'fine' has no 'agnet'. Did you mean 'agent'?"),
     "no policy in it": (["--policy", "fine:number"], "must have a method probabilities"),

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 __all__ = ["check"]
 
 _LEVEL, _SAMPLE = 0.05, 10_000  # level of the tests, and rows of a scan that policies are checked with
+_SHOWN = 10  # contradictions of the assumption
 
 
 def check(
@@ -88,7 +89,9 @@ def _print(screen: Screen, data: RowCounts, tested: MissingnessCheck, supports: 
     screen.show(_groups(data))
     screen.say()
     head, *_ = str(tested).splitlines()
-    screen.say("\n".join([head, *(f"! {text}" for text in tested.largest())]))
+    more = len(tested.findings) - _SHOWN
+    rest = [f"! {more} more: --json prints all"] if more > 0 else []
+    screen.say("\n".join([head, *(f"! {text}" for text in tested.findings[:_SHOWN]), *rest]))
     for name, support in supports.items():
         screen.say()
         screen.show(f"[bold]{escape(name)}[/]")

@@ -50,7 +50,7 @@ def existing_classifier(text: str, data: Retrospective, allow_pickle: bool) -> C
     if path.exists() or path.suffix.lower() in (".afape", *PICKLES):
         found = read_object(path, data, allow_pickle)
     elif ":" in text:
-        found = imported_object(text, "--classifier")
+        found = imported_object(text, "--classifier", "best, forest, logistic, boosting or a file")
     else:
         from ..files.errors import nearest
 

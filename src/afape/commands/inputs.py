@@ -111,14 +111,21 @@ def _unpickled(path: Path, allow_pickle: bool) -> Any:
         raise UserError(f"{str(path)!r} cannot be unpickled: {type(error).__name__}: {error}") from error
 
 
-def imported_object(text: str, option: str) -> Any:
-    """Import ``module:object``, from the current folder too."""
+def imported_object(text: str, option: str, others: str) -> Any:
+    """Import ``module:object``, from the current folder too; ``others`` says in the error what else the option takes."""
     module, _, name = text.partition(":")
     here = str(Path.cwd())
     if here not in sys.path:
         sys.path.insert(0, here)
     try:
         found: Any = import_module(module)
+    except ModuleNotFoundError as error:
+        if error.name != module.partition(".")[0] and error.name != module:
+            raise UserError(f"{option} {text!r} cannot be imported: {type(error).__name__}: {error}") from error
+        raise UserError(
+            f"{option} {text!r} would be the object {name!r} of a module {module!r}, but there is no such module. The option "
+            f"also takes {others}."
+        ) from error
     except Exception as error:  # importing runs the user's code, which may raise anything
         raise UserError(f"{option} {text!r} cannot be imported: {type(error).__name__}: {error}") from error
     for attribute in name.split("."):

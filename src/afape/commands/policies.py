@@ -18,6 +18,7 @@ HELP = (
     "A policy: none, all, random:0.1, fixed:cbc,lactate, a saved agent (.afape), a guideline (.txt), guideline:RULES, or "
     "module:object. NAME=... gives it a name."
 )
+_BUILT_IN = "none, all, random:P, fixed:GROUP,GROUP, guideline:RULES"
 
 
 def named_policies(texts: list[str], data: Retrospective, allow_pickle: bool) -> dict[str, Any]:
@@ -59,11 +60,8 @@ def _policy(text: str, data: Retrospective, allow_pickle: bool) -> Any:
     if path.exists() or path.suffix.lower() in (".afape", ".txt", *PICKLES):
         return read_object(path, data, allow_pickle)
     if rest:
-        return imported_object(text, "--policy")
-    raise UserError(
-        "--policy must be built-in (none, all, random:P, fixed:GROUP,GROUP, guideline:RULES), a file, or module:object, "
-        f"but is {text!r}."
-    )
+        return imported_object(text, "--policy", f"{_BUILT_IN} or a file")
+    raise UserError(f"--policy must be built-in ({_BUILT_IN}), a file, or module:object, but is {text!r}.")
 
 
 def _number(rest: str, text: str) -> float:

@@ -134,7 +134,8 @@ def _assumption(evaluations: Mapping[str, Evaluation], estimators: Mapping[str, 
     by_values = rejected[~rejected["of"].str.startswith(INDICATOR)]
     tested = int(table["p_value"].notna().sum())
     head = (
-        f"{len(rejected)} of {tested} tests about groups that the policies acquire contradict the assumption: "
+        f"{len(rejected)} of {tested} tests about groups that the policies acquire contradict the assumption at level "
+        f"{_LEVEL:g}: "
         f"{next(iter(by_values['words']), rejected['words'].iloc[0])}."
     )
     names, label = list(data.problem.group_names), data.problem.label
