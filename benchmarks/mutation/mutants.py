@@ -7,7 +7,7 @@ import copy
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-__all__ = ["Mutant", "mutants", "mutated"]
+__all__ = ["Mutant", "changed_tree", "mutants"]
 
 _COMPARISONS = {
     ast.Lt: ast.LtE, ast.LtE: ast.Lt, ast.Gt: ast.GtE, ast.GtE: ast.Gt, ast.Eq: ast.NotEq, ast.NotEq: ast.Eq,
@@ -35,6 +35,7 @@ class Mutant:
     number: int  # place among the changes of the file
     before: str
     after: str
+    outside: bool = False  # True outside functions: constants, defaults of arguments
 
 
 def mutants(source: str, file: str) -> list[Mutant]:
@@ -42,16 +43,17 @@ def mutants(source: str, file: str) -> list[Mutant]:
     tree = ast.parse(source)
     found = []
     for number, (scope, statement, node, kind, changed) in enumerate(_changes(tree)):
-        found.append(Mutant(file, scope, statement.lineno, kind, number, _text(node), _text(changed)))
+        outside = isinstance(statement, ast.FunctionDef) or not _in_function(tree, scope)
+        found.append(Mutant(file, scope, statement.lineno, kind, number, _text(node), _text(changed), outside))
     return found
 
 
-def mutated(source: str, number: int) -> str:
-    """Return the text of a module with the change of this number."""
+def changed_tree(source: str, number: int) -> ast.Module:
+    """Return a module with the change of this number; lines keep their numbers."""
     tree = ast.parse(source)
     for k, (_, _, node, _, changed) in enumerate(_changes(tree)):
         if k == number:
-            return ast.unparse(ast.fix_missing_locations(_Replace(node, changed).visit(tree)))
+            return ast.fix_missing_locations(_Replace(node, ast.copy_location(changed, node)).visit(tree))
     raise IndexError(number)
 
 
@@ -90,6 +92,15 @@ def _statements(parent: ast.AST, scope: str) -> Iterator[tuple[str, ast.stmt]]:
             yield inner, child  # the defaults of its arguments
         if isinstance(child, (ast.stmt, ast.ExceptHandler, ast.match_case)):
             yield from _statements(child, inner)
+
+
+def _in_function(tree: ast.Module, scope: str) -> bool:
+    """True if the scope is a function, not a class or the module."""
+    node: ast.AST = tree
+    for name in scope.split(".") if scope else ():
+        inside = (n for n in ast.walk(node) if isinstance(n, (ast.FunctionDef, ast.ClassDef)) and n is not node)
+        node = next(n for n in inside if n.name == name)
+    return isinstance(node, ast.FunctionDef)
 
 
 def _only_types(node: ast.AST) -> bool:

@@ -8,8 +8,10 @@ import warnings
 from html.parser import HTMLParser
 
 import numpy as np
+import pandas as pd
 import pytest
 from report_records import EVIL, bounded_comparison, records
+from sklearn.dummy import DummyClassifier
 
 import afape
 from afape.report.page import write_report
@@ -83,8 +85,6 @@ def test_paths_agree_with_the_walk_on_complete_data():
     """Shares that the policy's runs have on complete rows; exact, because then every weight is 1."""
     classifier, data = records(400)
     whole = np.where(np.isnan(data.values), 0.0, data.values)
-    import pandas as pd
-
     frame = pd.DataFrame(whole, columns=data.columns).assign(died=data.classes[data.labels])
     complete = afape.Retrospective(frame, data.problem)
     policy = afape.agents.from_columns(lambda row: np.where(abs(row["age"]) > 1, None, "lactate"))
@@ -194,8 +194,6 @@ def test_numbers_read_well():
 
 def several_classes(rows=700, seed=0):
     """Five classes that cost the same, rows of patients, and recording that depends on a group with gaps."""
-    import pandas as pd
-
     rng = np.random.default_rng(seed)
     x, b, c = rng.normal(size=(3, rows))
     label = np.digitize(x + b + 0.3 * rng.normal(size=rows), [-1.5, -0.5, 0.5, 1.5])
@@ -275,8 +273,6 @@ def test_only_naive_estimators_have_a_page_too(tmp_path):
 
 
 def test_a_page_shows_no_row_numbers_and_nothing_that_few_rows_have(tmp_path):
-    import pandas as pd
-
     rng = np.random.default_rng(0)
     n = 300
     rare = np.where(np.arange(n) < 4, "rareone", np.where(rng.random(n) < 0.5, "u", "v"))
@@ -311,6 +307,26 @@ def test_a_page_shows_no_row_numbers_and_nothing_that_few_rows_have(tmp_path):
     assert all("row" not in line for policy in content["policies"] for line in policy["heaviest"])
 
 
+def test_the_number_of_rows_with_a_rare_label_is_not_shown(tmp_path):
+    rng = np.random.default_rng(0)
+    frame = pd.DataFrame({"a": rng.normal(size=300), "y": np.where(np.arange(300) % 75 == 7, "died", "survived")})
+    data = afape.Retrospective(frame, afape.Problem({"a": ["a"]}, {"a": 1.0}, "y", 5.0))
+    classifier = afape.ImputedClassifier(DummyClassifier()).fit(data.take(np.arange(150)))
+    found = afape.evaluate(
+        data.take(np.arange(150, 300)),
+        afape.AcquireAll(),
+        classifier,
+        missingness=afape.MCAR(),
+        estimators=["ipw-semi"],
+    )
+    found.to_html(tmp_path / "a.html", sensitivity=False)
+    found.to_html(tmp_path / "b.html", sensitivity=False, min_cell=2)
+    hidden, shown = (" ".join((tmp_path / f"{name}.html").read_text().split()) for name in "ab")
+    assert "Fewer than 10 rows have the label" in hidden
+    assert "label “y”: died (fewer than 10 rows), survived.</p>" in hidden
+    assert "label “y”: died (1.3 %), survived (98.7 %).</p>" in shown
+
+
 def test_shares_near_0_and_1_are_not_rounded_to_them():
     shares = [0.0, 0.0004, 0.0006, 0.5, 0.9994, 0.99999, 1.0, -0.028, None]
     assert [percent(s) for s in shares] == [
@@ -343,8 +359,6 @@ def test_a_policy_that_acquires_nothing_has_a_short_page(tmp_path):
 
 
 def test_contradictions_are_weighed_by_the_strength_that_changes_the_order():
-    import pandas as pd
-
     tests = pd.DataFrame({"recording": ["b", "b", "c"], "of": ["x", "y", "x"], "odds_ratio": [0.5, 1.1, 9.0]})
     said = weighed_words(tests, {"b"}, 1.5)
     assert said.startswith("1 of the 2 about groups that the policies acquire are strong enough")
@@ -361,8 +375,6 @@ def test_contradictions_are_weighed_by_the_strength_that_changes_the_order():
 
 def test_advice_is_in_the_words_of_the_interface():
     """Recording of lactate depends on the blood count, which few rows lack."""
-    import pandas as pd
-
     rng = np.random.default_rng(0)
     age, cbc = rng.normal(size=(2, 2000))
     seen = rng.random(2000) < 1 / (1 + np.exp(-1.5 * cbc))

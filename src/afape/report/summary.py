@@ -242,6 +242,7 @@ def _data(data: RowCounts, prices: dict[str, float], min_cell: int) -> dict[str,
     names = np.array(problem.group_names, dtype=object)
     order = np.argsort(-count, kind="stable")
     shares = data.label_cases / data.label_cases.sum()
+    few = data.label_counts < min_cell  # shares would give their number
     return {
         "rows": len(data),
         "complete": data.complete_share,
@@ -250,7 +251,10 @@ def _data(data: RowCounts, prices: dict[str, float], min_cell: int) -> dict[str,
         "label_shares_known": data.shares_known,
         "clusters": data.n_clusters,
         "label": str(problem.label),
-        "classes": [{"label": str(c), "share": float(s)} for c, s in zip(data.classes, shares, strict=True)],
+        "classes": [
+            {"label": str(c), "share": None if few.any() else float(s), "few": bool(f)}
+            for c, s, f in zip(data.classes, shares, few, strict=True)
+        ],
         "costs": data.costs.tolist(),
         "groups": [
             {

@@ -84,7 +84,7 @@ def _tiny(data: RowCounts) -> Iterator[Doubt]:
         yield Doubt(
             "tiny",
             True,
-            f"Only {counts.min()} rows have the label {str(rare)!r}. An answer needs at least {_FEW_OF_A_CLASS}.",
+            f"Fewer than {_FEW_OF_A_CLASS} rows have the label {str(rare)!r}. An answer needs more.",
         )
 
 
