@@ -21,10 +21,10 @@ from afape.walk.walker import WalkOptions, exact_walk, walk
 class Half:
     """An outcome of the user with limits."""
 
-    limits = (-1.0, 3.0)
+    limits = (-1.0, 4.0)
 
     def __call__(self, values, acquired, labels):
-        return np.nan_to_num(values).sum(axis=1) / 100 + labels
+        return 1 + np.nan_to_num(values).sum(axis=1) / 100 + labels
 
 
 OWN = OwnOutcomes({"half": Half(), "taken": lambda values, acquired, labels: acquired.sum(axis=1)})
@@ -104,13 +104,13 @@ def test_a_label_with_gaps_is_acquired_where_the_policy_stops():
     seen = np.where(own[:, data.original.column_group], data.original.values[table.row[stops]], np.nan)
     predicted = world.classifier.predict(seen, own)
     assert_array_equal(table.predicted[stops], 3 * labels[table.row[stops]] + predicted)
-    expected = np.nan_to_num(seen).sum(axis=1) / 100 + labels[table.row[stops]]
+    expected = 1 + np.nan_to_num(seen).sum(axis=1) / 100 + labels[table.row[stops]]
     assert_allclose(table.outcomes[stops], np.column_stack([expected, own.sum(axis=1)]))
     half = outcomes_on_label_group(OWN, data).functions["half"]
     assert half.limits == Half.limits
     unknown = np.full((2, n_columns + 3), np.nan)
     unknown[1, n_columns:] = [0.0, 0.0, 1.0]
-    assert_array_equal(half(unknown, np.zeros((2, 5), dtype=bool), np.zeros(2, dtype=int)), [0.0, 2.0])
+    assert_array_equal(half(unknown, np.zeros((2, 5), dtype=bool), np.zeros(2, dtype=int)), [0.0, 3.0])
 
 
 def test_tables_are_joined_and_rows_left_out():
