@@ -37,7 +37,7 @@ def test_every_estimator_has_replicates_that_agree_with_theory(parts):
         assert 0.75 < estimate.bootstrap_std_error / estimate.std_error < 1.35, name
     errors = result.table.set_index("estimator")["error_method"]
     assert set(errors.loc["dm-semi"]) == set(errors.loc["drl-semi"]) == {"stacked"}
-    assert set(errors.loc["eff-semi"]) == {"conditional means as known"}
+    assert set(errors.loc["eff-semi"]) == {"stacked"}
 
 
 def test_replicates_give_the_errors_of_regressors_that_theory_treats_as_known(parts):

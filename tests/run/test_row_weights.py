@@ -293,7 +293,7 @@ def test_rows_of_weight_zero_are_left_out():
 
 
 def test_models_that_take_no_weights_are_named():
-    table = weighted(300)
+    table = weighted(600)
     data = small_records.records(table, weight="w")
     result = evaluated(data, ["ipw-semi"], propensity=KNeighborsClassifier(50))
     copies = evaluated(
