@@ -1,98 +1,16 @@
 """Labels with gaps. Worlds are enumerated: every row, every pattern of groups and label, weighted by its probability."""
 
-from itertools import product
-
 import numpy as np
 import pandas as pd
 import pytest
 import small_records
+from label_worlds import COSTS, Law, Rooted
 from numpy.testing import assert_allclose
 from sklearn.tree import DecisionTreeRegressor
 
 import afape
 from afape.estimators.eff.completion import Completer
 from afape.estimators.eff.mixture import Mixture
-
-PRICES = {"b": 1.0, "c": 2.0}
-COSTS = np.array([[0.0, 4.0, 7.0], [5.0, 1.0, 3.0], [8.0, 2.0, 0.0]])
-
-
-class Law:
-    """Random laws of binary a, b, c, of a label with three classes, and of the indicators of b, c and the label."""
-
-    def __init__(self, seed, kind="MAR"):
-        rng = np.random.default_rng(seed)
-        self.values = np.array(list(product((0, 1), repeat=3)))
-        self.share = rng.dirichlet(np.ones(8))
-        self.label = rng.dirichlet(np.ones(3), size=8)
-        self.first, self.second = rng.uniform(0.2, 0.8, (2, 2, 3))
-        self.answer = rng.integers(0, 3, size=(2, 3, 3))
-        self.kind, self.b, self.c, self.y = kind, *(rng.uniform(0.3, 0.9, s) for s in ((2,), (2, 2), (2, 2, 2)))
-
-    def pattern(self, x, r):
-        """P(R = r | x): each indicator depends on a, or (MNAR) on b or c, and on earlier indicators."""
-        p = self.b[x[0]], self.c[x[0], r[0]], self.y[x[0], r[0], r[1]]
-        if self.kind == "chain":  # a -> R_b; b -> R_c; b -> R_y
-            p = self.b[x[0]], self.c[x[1], 0], self.y[x[1], 0, 0]
-        return float(np.prod([q if one else 1 - q for q, one in zip(p, r, strict=True)]))
-
-    def frame(self):
-        lines = []
-        for (x, mass), label in zip(zip(self.values, self.share, strict=True), self.label, strict=True):
-            for k, r in product(range(3), product((0, 1), repeat=3)):
-                seen = (float(v) if one else np.nan for v, one in zip((*x[1:], k), r, strict=True))
-                lines.append((float(x[0]), *seen, mass * label[k] * self.pattern(x, r)))
-        return pd.DataFrame(lines, columns=["a", "b", "c", "y", "w"])
-
-    def records(self):
-        problem = afape.Problem({g: [g] for g in "abc"}, PRICES, "y", COSTS, [0, 1, 2])
-        return afape.Retrospective(self.frame(), problem, missing_labels="weigh", weight="w")
-
-    def known(self, values, required):
-        """P(R >= required | a); the label is the last column of ``required``."""
-        found = {
-            (a, *need): sum(
-                self.pattern((a, 0, 0), r) for r in product((0, 1), repeat=3) if (np.array(r) >= need).all()
-            )
-            for a in (0, 1)
-            for need in product((0, 1), repeat=3)
-        }
-        return np.array([found[(int(v[0]), *map(int, r[1:]))] for v, r in zip(values, required, strict=True)])
-
-    def probabilities(self, values, acquired):
-        """A policy: acquires b or stops, then c or stops; it depends on what it sees."""
-        p = np.zeros((len(values), 4))
-        seen = np.nan_to_num(values, nan=2).astype(int)
-        p[:, 1] = np.where(acquired[:, 1], 0, self.first[seen[:, 0], seen[:, 2]])
-        p[:, 2] = np.where(acquired[:, 2], 0, (1 - p[:, 1]) * self.second[seen[:, 0], seen[:, 1]])
-        p[:, 3] = 1 - p.sum(axis=1)
-        return p
-
-    def predict(self, values, acquired):
-        seen = np.nan_to_num(values, nan=2).astype(int)
-        return self.answer[0, seen[:, 1], seen[:, 2]]
-
-    def true_costs(self):
-        """Acquisition and misclassification cost, over every trajectory."""
-        total = np.zeros(2)
-        for x, mass, label in zip(self.values, self.share, self.label, strict=True):
-            total += mass * self._cost(x, label, np.array([True, False, False]))
-        return total
-
-    def _cost(self, x, label, acquired):
-        seen = np.where(acquired, x, np.nan)[None]
-        p = self.probabilities(seen, acquired[None])[0]
-        out = p[3] * np.array([0.0, label @ COSTS[:, self.predict(seen, acquired[None])[0]]])
-        for g, price in ((1, 1.0), (2, 2.0)):
-            if p[g] > 0:
-                more = acquired.copy()
-                more[g] = True
-                out = out + p[g] * (self._cost(x, label, more) + np.array([price, 0.0]))
-        return out
-
-    def evaluated(self, estimators, missingness=None, **options):
-        data, missingness = self.records(), missingness or afape.MAR(given=["a"])
-        return afape.evaluate(data, self, self, missingness=missingness, estimators=estimators, n_folds=1, **options)
 
 
 def costs_of(result, name):
@@ -197,26 +115,6 @@ def test_a_label_that_decides_about_its_own_recording_is_refused():
         law.evaluated(["ipw-semi"], afape.MNAR(graph="a -> R_b; a -> R_c; y -> R_y"))
     with pytest.raises(ValueError, match="the graph has no node R_y"):
         law.evaluated(["ipw-semi"], afape.MNAR(graph="a -> R_b; a -> R_c"))
-
-
-class Rooted(Law):
-    """The free group a has gaps too; all indicators depend on each other and on nothing else."""
-
-    def __init__(self, seed):
-        super().__init__(seed)
-        self.joint = np.random.default_rng([seed, 1]).dirichlet(np.ones(16)).reshape(2, 2, 2, 2)
-
-    def frame(self):
-        lines = []
-        for (x, mass), label in zip(zip(self.values, self.share, strict=True), self.label, strict=True):
-            for k, r in product(range(3), product((0, 1), repeat=4)):
-                seen = (float(v) if one else np.nan for v, one in zip((*x, k), r, strict=True))
-                lines.append((*seen, mass * label[k] * self.joint[r]))
-        return pd.DataFrame(lines, columns=["a", "b", "c", "y", "w"])
-
-    def known(self, values, required):
-        """P(R >= required), of a, b, c and the label."""
-        return np.array([self.joint[tuple(slice(1, 2) if one else slice(None) for one in r)].sum() for r in required])
 
 
 @seeds

@@ -142,10 +142,12 @@ class GraphMechanism:
         """The true P(R >= S | given)."""
         check_records(data)
 
+        label = data.problem.label
+
         def without_label(values: Floats, required: Bools) -> Floats:
             return self.superset(data, values, required, np.zeros(len(values), dtype=np.intp))
 
-        if data.problem.label in self.graph.missing:  # a function of the label could not be asked in every row
+        if label in self.graph.missing and not any(a == label for a, _ in self.graph.directed):
             return KnownPropensity(without_label)
 
         def sum_over_patterns(values: Floats, required: Bools, labels: Ints) -> Floats:
@@ -250,7 +252,7 @@ class GraphMechanism:
         odds = np.full(len(values), self.intercepts.get(group, 0.0))
         for parent, weight in self.weights.get(group, {}).items():
             if parent == data.problem.label:
-                odds += weight * labels
+                odds += weight * np.where(labels >= 0, labels, np.nan)  # NaN: not known without the label
             elif not parent.startswith("R_"):
                 odds += weight * values[:, data.columns.index(parent)]
         return odds

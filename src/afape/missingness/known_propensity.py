@@ -33,7 +33,8 @@ class KnownPropensity:
         probability is 1. If recording depends on groups with gaps, the function is only called for sets that contain
         these, in rows that have them.
     labels : bool
-        True if recording also depends on the label. The function then gets the label codes (m,) as a third argument.
+        True if recording also depends on the label. The function then gets the label codes (m,) as a third argument. If
+        labels have gaps, this needs a graph; rows without a label have code -1 there.
     """
 
     def __init__(self, function: Callable[..., ArrayLike], labels: bool = False) -> None:
@@ -41,6 +42,11 @@ class KnownPropensity:
             raise TypeError(f"'function' must be callable, but is {type(function).__name__}.")
         self.function, self.labels = function, check_flag("labels", labels)
         check_takes("function", function, "values, required, labels" if labels else "values, required")
+
+    @property
+    def asks_for_labels(self) -> bool:
+        """True if the function gets the label codes."""
+        return self.labels
 
     @staticmethod
     def from_arrays(arrays: Mapping[str | tuple[str, ...], ArrayLike]) -> KnownPropensity:
@@ -56,15 +62,11 @@ class KnownPropensity:
 
     def lookup(self, data: Retrospective) -> Lookup:
         """Return the probabilities of sets for the rows of these records."""
-        if self.labels and data.original is not None:
-            raise ValueError(
-                f"{self!r} must not use the label, because some labels are missing: the label is the last column of 'required'."
-            )
-        values = (data.original or data).values
+        records = data.original or data
 
         def ask(rows: Ints, required: Bools) -> ArrayLike:
-            label = (data.labels[rows],) if self.labels else ()
-            return self.function(values[rows], required, *label)
+            label = (records.labels[rows],) if self.labels else ()
+            return self.function(records.values[rows], required, *label)
 
         return Lookup(ask, None)
 
@@ -76,6 +78,11 @@ class _PropensityArrays(KnownPropensity):
     def __init__(self, arrays: Mapping[str | tuple[str, ...], ArrayLike]) -> None:
         self.arrays = check_arrays("arrays", arrays, "from groups to arrays")
         self.labels = True  # one value per row may depend on the label of this row
+
+    @property
+    def asks_for_labels(self) -> bool:
+        """False: there is no function."""
+        return False
 
     def lookup(self, data: Retrospective) -> Lookup:
         """Check names and lengths; return the probabilities of sets for the rows of these records."""

@@ -189,7 +189,8 @@ def _bound(
 ) -> BoundPropensity:
     """Bind a propensity, or return the shared one. If the method is "auto", the policy decides which one is used."""
     if isinstance(spec, KnownPropensity):
-        if given.label and not spec.labels:
+        by_label = given.label or (data.original is not None and bool(given.groups[-1]))
+        if by_label and not spec.labels:
             raise ValueError(
                 f"{spec!r} must use the label, because recording depends on it here: write function(values, required, "
                 "labels) and pass KnownPropensity(function, labels=True)."

@@ -141,7 +141,7 @@ def make_plan(data: Any, classifier: Any, missingness: Any, options: Options) ->
     check_flag("normalize", options.normalize)
     check_jobs(options.n_jobs)
     check_seed(options.random_state)
-    specs = _propensity_specs(options.propensity, data)
+    specs = _propensity_specs(options.propensity, data, missingness)
     possible = choices_under(missingness, specs)
     choices = _chosen(options.estimators, possible)
     values = _action_values(options.values)
@@ -211,7 +211,9 @@ def _check_missingness(missingness: Any, data: Retrospective) -> Retrospective:
     return data
 
 
-def _propensity_specs(propensity: Any, data: Retrospective) -> dict[str, PropensitySpec]:
+def _propensity_specs(
+    propensity: Any, data: Retrospective, missingness: MCAR | MAR | MNAR
+) -> dict[str, PropensitySpec]:
     """Return the specifications by name, in the user's order."""
     listed = list(propensity) if isinstance(propensity, list | tuple) else [propensity]
     specs: list[PropensitySpec] = []
@@ -236,6 +238,10 @@ def _propensity_specs(propensity: Any, data: Retrospective) -> dict[str, Propens
             f"{len(specs) - len(known)} learned and {len(known)} known."
         )
     for p in known:
+        if p.asks_for_labels and data.original is not None and not isinstance(missingness, MNAR):
+            raise ValueError(
+                f"{p!r} must not use the label, because some labels are missing: the label is the last column of 'required'."
+            )
         p.lookup(data)  # raises an error for arrays that do not fit
     return {"known" if isinstance(p, KnownPropensity) else "learned": p for p in specs}
 
