@@ -16,7 +16,9 @@ from .run.fit import bind_propensities, views_of
 from .run.options import Options
 from .run.plan import Silent, make_plan, on_records
 from .run.walk import walk_policies
-from .support.implications import MissingnessCheck, check_implications, implications
+from .support.implications import check_implications, implications
+from .support.label_gaps import label_gaps
+from .support.missingness_check import MissingnessCheck
 from .support.suggestion import suggestion_from
 from .support.support import Support, support_of
 from .support.thresholds import SupportThresholds
@@ -102,6 +104,9 @@ def check_missingness(
     column added (robust variance, by cluster if rows belong together). The given columns may act by curves and products
     of pairs.
 
+    If labels are missing, ``labels`` of the result also says if the groups that every row has predict their recording. If so,
+    labels are not missing completely at random, as ``missing_labels="drop"`` assumes.
+
     Parameters
     ----------
     data : Retrospective or Scan
@@ -123,7 +128,7 @@ def check_missingness(
     data = make_plan(data, Silent(), missingness, Options()).data  # raises an error if the arguments do not fit
     table = check_implications(data, implications(missingness.graph_on(data)))
     change = suggestion_from(missingness, data, table[table["p_adjusted"] < level])
-    return MissingnessCheck(repr(missingness), table, level, change)
+    return MissingnessCheck(repr(missingness), table, level, change, label_gaps(data, level))
 
 
 def check_of(origin: Origin, level: float = 0.05) -> MissingnessCheck:

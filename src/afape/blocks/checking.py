@@ -11,7 +11,7 @@ import numpy as np
 from ..data.retrospective import Retrospective
 from ..data.row_counts import RowCounts
 from ..missingness.assumptions import MAR, MCAR, MNAR
-from ..support.implications import MissingnessCheck
+from ..support.missingness_check import MissingnessCheck
 from ..support.suggestion import suggestion_from
 from ..support.support import Support
 from .combining import Blocks, joined_counts, joined_support_of

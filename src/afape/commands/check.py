@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -14,7 +15,9 @@ if TYPE_CHECKING:
     from ..blocks.scanning import Scan
     from ..data.retrospective import Retrospective
     from ..data.row_counts import RowCounts
-    from ..support.implications import MissingnessCheck
+    from ..files.problem_file import ProblemFile
+    from ..support.label_gaps import LabelGaps
+    from ..support.missingness_check import MissingnessCheck
     from ..support.support import Support
 
 __all__ = ["check"]
@@ -33,7 +36,7 @@ def check(
     """Show what is missing, test what the assumption implies, and check the support of policies.
 
     Exit codes: 0 if no problem was found; 1 if the records contradict the assumption, or support a policy poorly or
-    not at all; 2 for bad input.
+    not at all, or rows without a label are left out although labels are not missing by chance; 2 for bad input.
 
     Example: afape check records.csv --problem records.toml --policy fixed:cbc,lactate
     """
@@ -42,10 +45,11 @@ def check(
         tell("reading the table", 0, 0)
         from ..check import check_missingness, check_support
         from ..data.row_counts import RowCounts
-        from .inputs import is_scan, read_records, scan_records
+        from .inputs import is_scan, read_files, scan_records
         from .policies import named_policies
 
         rows: Retrospective | Scan
+        dropped = None
         if is_scan(data):
             from ..blocks.checking import missingness_of_scan
 
@@ -54,22 +58,25 @@ def check(
             tell("testing the assumption", 0, 0)
             tested, records = missingness_of_scan(check_missingness, rows, problem_file.missingness, _LEVEL)
         else:
-            problem_file, rows = read_records(data, problem)
+            problem_file, frame = read_files(data, problem)
+            rows = problem_file.records(frame)
             policies = named_policies(policy or [], rows, allow_pickle)
             tell("testing the assumption", 0, 0)
             tested, records = check_missingness(rows, problem_file.missingness), RowCounts.of(rows)
+            dropped = _dropped(problem_file, frame, tested.level)
         supports = {}
         for done, (name, agent) in enumerate(policies.items()):
             tell(f"checking the support of {name}", done, len(policies))
             supports[name] = check_support(rows, agent, missingness=problem_file.missingness)
-    holds = not len(tested.rejected) and all(s.holds for s in supports.values())
-    _print(screen, records, tested, supports)
+    holds = tested.holds and (dropped is None or dropped.by_chance) and all(s.holds for s in supports.values())
+    _print(screen, records, tested, supports, dropped)
     screen.json(
         {
             "command": "check",
             "holds": holds,
             "rows": len(records),
             "labels_missing": records.unlabelled,
+            "labels_dropped": None if dropped is None else dropped.to_dict(),
             "weighted": records.weighted,
             "recorded": dict(zip(records.problem.group_names, records.recorded_share.tolist(), strict=True)),
             "missingness": tested.to_dict(),
@@ -81,7 +88,22 @@ def check(
         raise typer.Exit(DOUBTFUL)
 
 
-def _print(screen: Screen, data: RowCounts, tested: MissingnessCheck, supports: dict[str, Support]) -> None:
+def _dropped(problem_file: ProblemFile, frame: Any, level: float) -> LabelGaps | None:
+    """Return the tests about rows that the problem file leaves out because they have no label; None if there are none."""
+    if problem_file.missing_labels != "drop":
+        return None
+    import warnings
+
+    from ..support.label_gaps import label_gaps
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # about these columns, they came already
+        return label_gaps(replace(problem_file, missing_labels="weigh").records(frame), level)
+
+
+def _print(
+    screen: Screen, data: RowCounts, tested: MissingnessCheck, supports: dict[str, Support], dropped: LabelGaps | None
+) -> None:
     from rich.markup import escape
 
     weighted = " with weights" if data.weighted else ""
@@ -92,6 +114,10 @@ def _print(screen: Screen, data: RowCounts, tested: MissingnessCheck, supports: 
     more = len(tested.findings) - _SHOWN
     rest = [f"! {more} more: --json prints all"] if more > 0 else []
     screen.say("\n".join([head, *(f"! {text}" for text in tested.findings[:_SHOWN]), *rest]))
+    for text in () if tested.labels is None else tested.labels.words:
+        screen.say(f"{text} They stay in, and costs of errors are weighted.")
+    for text in () if dropped is None else dropped.words:
+        screen.say(f"{'' if dropped is None or dropped.by_chance else '! '}{text} They are left out.")
     for name, support in supports.items():
         screen.say()
         screen.show(f"[bold]{escape(name)}[/]")
@@ -99,16 +125,20 @@ def _print(screen: Screen, data: RowCounts, tested: MissingnessCheck, supports: 
             screen.say(text)
         screen.say(support.groups.to_string(index=False, float_format="{:.4g}".format))
     screen.say()
-    screen.say(f"Next: {_next_step(data, tested, supports)}")
+    screen.say(f"Next: {_next_step(data, tested, supports, dropped)}")
 
 
-def _next_step(data: RowCounts, tested: MissingnessCheck, supports: dict[str, Support]) -> str:
+def _next_step(
+    data: RowCounts, tested: MissingnessCheck, supports: dict[str, Support], dropped: LabelGaps | None
+) -> str:
     """Return one thing to do, the most important first."""
     from ..files.toml_words import in_file_words
     from ..results.doubts import FEW_ROWS
 
     if len(data) < FEW_ROWS:
         return f"collect more records. {len(data)} rows are too few for an answer, which needs at least {FEW_ROWS}."
+    if dropped is not None and not dropped.by_chance:
+        return 'write missing_labels = "weigh" in the problem file, which keeps the rows without a label.'
     if tested.suggestion is not None:
         return tested.suggestion.toml
     for name, support in supports.items():

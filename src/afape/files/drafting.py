@@ -297,7 +297,7 @@ def _written(draft: _Draft, frame: pd.DataFrame, name: str) -> str:
             else f"EDIT price; {draft.notes[group]}"
         )
         lines.append(f"{_key(group)} = {{ columns = {_listed(members)}{price} }}  # {note}")
-    lines += ["", *_missingness_lines(draft)]
+    lines += ["", *_missingness_lines(draft, bool(frame[draft.label].isna().any()))]
     if draft.codes:
         lines += [
             "",
@@ -341,7 +341,7 @@ def _cost_hint(classes: list[Any]) -> list[str]:
     return lines
 
 
-def _missingness_lines(draft: _Draft) -> list[str]:
+def _missingness_lines(draft: _Draft, label_gaps: bool) -> list[str]:
     free = [g for g in draft.groups if g not in draft.notes]
     lines = [
         "[missingness]",
@@ -356,9 +356,9 @@ def _missingness_lines(draft: _Draft) -> list[str]:
     else:
         lines += ['assumption = "MCAR"  # recording depends on nothing (no column is recorded in every row)']
     lines += [
-        "# label = true  # recording may also depend on the label",
+        *([] if label_gaps else ["# label = true  # recording may also depend on the label"]),
         '# assumption = "MNAR"  # recording depends on groups that have gaps: draw a graph',
-        '# graph = "age -> R_cbc; age, cbc -> R_lactate"',
+        f'# graph = "age -> R_cbc; age, cbc -> R_lactate{f"; age -> R_{draft.label}" if label_gaps else ""}"',
     ]
     return lines
 

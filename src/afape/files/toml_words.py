@@ -71,7 +71,7 @@ _CHANGES: tuple[tuple[str, str | Callable[[_Match], str]], ...] = (
         r"Use the labels of the label column for rows and columns, or pass an array in the order of the classes\.",
         "Use the labels of the label column, or the names that 'classes' gives them.",
     ),
-    (r", or drop these rows with missing_labels='drop'\.", ', or drop these rows with missing_labels = "drop".'),
+    (r"missing_labels='(weigh|drop)'", r'missing_labels = "\1"'),
     (
         r"Add them to the assumption \(afape\.MAR\(given=\.\.\., label=\.\.\.\)\), or use another model \('propensity'\)\.",
         "Add their groups to 'given' in the problem file.",

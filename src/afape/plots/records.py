@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from .._arguments import check_count, check_instance
+from ..data.label_group import with_label_group
 from ..data.retrospective import check_records
 from ..data.row_counts import Records, RowCounts
 from ..missingness.graph import MGraph
@@ -19,6 +20,8 @@ _Point = tuple[float, float]
 
 def missingness(data: Records, most: int = 12, ax: Any = None) -> Any:
     """Draw the patterns of recorded groups, the most frequent at the top; filled squares are recorded.
+
+    The label is the last column if it has gaps. Shares are those of the cases if rows have weights.
 
     Parameters
     ----------
@@ -34,25 +37,25 @@ def missingness(data: Records, most: int = 12, ax: Any = None) -> Any:
     matplotlib Axes
     """
     check_count("most", most, 1)
-    found = data if isinstance(data, RowCounts) else RowCounts.of(check_records(data))
-    patterns, count = found.patterns, found.pattern_counts
-    order = np.argsort(-count, kind="stable")[:most]
+    found = data if isinstance(data, RowCounts) else RowCounts.of(with_label_group(check_records(data)))
+    patterns, share = found.patterns, 100 * found.pattern_cases / found.cases
+    order = np.argsort(-found.pattern_counts, kind="stable")[:most]
     names = list(short_names(found.problem.group_names, 20).values())
     g = len(names)
     ax = axes(ax, 2.6 + 0.42 * g, 1.6 + 0.3 * len(order))
     for y, u in enumerate(order[::-1]):
         for x in range(g):
             ax.add_patch(_square(x, y, BLUE if patterns[u, x] else "white"))
-        ax.text(g - 0.3, y, f"{100 * count[u] / len(found):.1f} %", va="center", fontsize=9, color=DARK)
-    shares = 1 - found.gaps / len(found)
+        ax.text(g - 0.3, y, f"{share[u]:.1f} %", va="center", fontsize=9, color=DARK)
+    shares = found.recorded_share
     labels = [f"{name} ({100 * s:.0f} %)" for name, s in zip(names, shares, strict=True)]
     ax.set_xticks(range(g), labels, rotation=45, ha="right", fontsize=9)
     ax.set(xlim=(-0.7, g + 0.9), ylim=(-0.7, len(order) - 0.3), aspect="equal")
     ax.set_yticks([])
     others = len(patterns) - len(order)
     if others:
-        rest = 100 * (1 - count[order].sum() / len(found))
-        ax.set_title(f"{others} more patterns have {rest:.1f} % of the rows", fontsize=9, loc="left")
+        rest, what = 100 - share[order].sum(), "cases" if found.weighted else "rows"
+        ax.set_title(f"{others} more patterns have {rest:.1f} % of the {what}", fontsize=9, loc="left")
     ax.spines[["left", "bottom"]].set_visible(False)
     return finished(ax)
 

@@ -38,16 +38,16 @@ _OPTIONS: Any = {
 def figures_of(found: Comparison, sensitivity: Sensitivity | None, min_cell: int) -> dict[str, Any]:
     """Return SVG texts by name; ``policies`` is a list with one dict per policy, None where there is nothing to draw."""
     origin = origin_of(found)
-    data = origin.counts
-    graph = origin.missingness.graph_on(origin.data)
-    n_patterns = shown_patterns(data.pattern_counts, 12, min_cell)
-    size = (2.6 + 0.42 * data.problem.n_groups, 2.4 + 0.3 * n_patterns)
+    data, recorded = origin.counts, origin.recorded
+    graph = origin.graph
+    n_patterns = shown_patterns(recorded.pattern_counts, 12, min_cell)
+    size = (2.6 + 0.42 * recorded.problem.n_groups, 2.4 + 0.3 * n_patterns)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", UserWarning)  # a glyph that matplotlib's font lacks; the browser has it
         return {
             "graph": _graph(graph, [*data.problem.group_names, str(data.problem.label)]),
             "graph_note": _graph_note(graph),
-            "missingness": svg_of(lambda ax: plots.missingness(data, n_patterns, ax), "missingness", *size)
+            "missingness": svg_of(lambda ax: plots.missingness(recorded, n_patterns, ax), "missingness", *size)
             if n_patterns
             else None,
             "sensitivity": None

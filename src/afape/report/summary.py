@@ -102,7 +102,7 @@ def summarize(
         "naive": _naive(found, estimator),
         "behaviour": behaviour_content(found.evaluations, estimator, prices, data),
         "strength": strength,
-        "data": _data(data, prices, min_cell),
+        "data": _data(data, origin.recorded, prices, min_cell),
         "assumption": _assumption(found, origin, None if strength is None else strength["tips"], in_file=in_file),
         "details": {**_versions(), "seed": origin.seed, **(details or {})},
     }
@@ -222,7 +222,7 @@ def _assumption(found: Comparison, origin: Origin, tips: float | None, *, in_fil
         "words": assumption_words(origin.missingness, str(origin.data.problem.label)),
         "sentences": list(dict.fromkeys(said)),
         "standing": list(STANDING_ASSUMPTIONS),
-        "graph": str(origin.missingness.graph_on(origin.data)),
+        "graph": str(origin.graph),
         "graph_drawn": isinstance(origin.missingness, MNAR),  # without a graph of the user, words say it better
         "check": check,
     }
@@ -235,11 +235,11 @@ def _prices(found: Comparison, data: RowCounts) -> dict[str, float]:
     return out if tariff is None else out | dict(zip(tariff.groups, tariff.prices.tolist(), strict=True))
 
 
-def _data(data: RowCounts, prices: dict[str, float], min_cell: int) -> dict[str, Any]:
+def _data(data: RowCounts, recorded: RowCounts, prices: dict[str, float], min_cell: int) -> dict[str, Any]:
     problem = data.problem
-    patterns, count = data.patterns, data.pattern_counts
-    share = data.pattern_cases / data.cases
-    names = np.array(problem.group_names, dtype=object)
+    patterns, count = recorded.patterns, recorded.pattern_counts
+    share = recorded.pattern_cases / recorded.cases
+    names = np.array(recorded.problem.group_names, dtype=object)
     order = np.argsort(-count, kind="stable")
     shares = data.label_cases / data.label_cases.sum()
     few = data.label_counts < min_cell  # shares would give their number

@@ -140,15 +140,18 @@ def _assumption(evaluations: Mapping[str, Evaluation], estimators: Mapping[str, 
     )
     names, label = list(data.problem.group_names), data.problem.label
     always = [v for v in dict.fromkeys(rejected["of"]) if v in names and data.always_recorded[names.index(v)]]
-    other = widened(missingness, always, label in set(rejected["of"]))
+    by_label = (
+        [label] if label in set(rejected["of"]) and not data.unlabelled else []
+    )  # with gaps, only a graph can hold it
+    other = widened(missingness, always, bool(by_label))
     moved = None if other is None or other == missingness else _largest_shift(evaluations, estimators, other)
-    unknown = by_values if moved is None else by_values[~by_values["of"].isin([*always, label])]
+    unknown = by_values if moved is None else by_values[~by_values["of"].isin([*always, *by_label])]
     odds = float(np.exp(np.abs(np.log(unknown["odds_ratio"].to_numpy(dtype=float))).max(initial=0.0)))
     sentences, grave = [head], odds > _LARGE_ODDS
     if moved is not None and moved[2] > _SHIFT:
         policy, shift, size = moved
         grave |= size > _LARGE_SHIFT
-        what = " and ".join(map(repr, always + ([label] if label in set(rejected["of"]) else [])))
+        what = " and ".join(map(repr, [*always, *by_label]))
         sentences.append(
             f"If recording depends on {what}, the cost of {policy!r} moves by {shift:.3g} ({size:.1f} standard errors)."
         )

@@ -14,6 +14,7 @@ import pandas as pd
 from .._arguments import check_choice, check_class, check_estimator, shown
 from .._copies import HandsOutCopies
 from ..agents.policy import Policy, ignores_values
+from ..data.label_group import with_label_group
 from ..data.retrospective import Retrospective
 from ..data.row_counts import RowCounts
 from ..estimators.amounts import Amounts
@@ -28,6 +29,7 @@ from ..estimators.mi import ImputationCheck
 from ..estimators.proportion import Proportion
 from ..files.writing import plain_records
 from ..missingness.assumptions import MAR, MCAR, MNAR
+from ..missingness.graph import MGraph
 from ..run.plan import name_of
 from ..run.run import PolicyRun
 from ..support.implications import check_implications, holm, implications
@@ -91,6 +93,20 @@ class Origin:
         return self.data if isinstance(self.data, RowCounts) else RowCounts.of(self.data)
 
     @cached_property
+    def recorded(self) -> RowCounts:
+        """Numbers of rows by pattern; the label is one of the groups if it has gaps and the rows are here."""
+        return self.data if isinstance(self.data, RowCounts) else RowCounts.of(with_label_group(self.data))
+
+    @property
+    def graph(self) -> MGraph:
+        """The assumption as a graph, with the indicator of the label if it has gaps and the rows are here."""
+        return self.missingness.graph_on(self._extended)
+
+    @property
+    def _extended(self) -> Retrospective | RowCounts:
+        return self.data if isinstance(self.data, RowCounts) else with_label_group(self.data)
+
+    @cached_property
     def label_shares(self) -> Amounts | None:
         """Share of each label; None if some rows have none."""
         if isinstance(self.data, RowCounts):
@@ -103,12 +119,15 @@ class Origin:
             assert self.tests is not None
             mine = self.tests if groups is None else self.tests[self.tests["recording"].isin(list(groups))]
             return mine.assign(p_adjusted=holm(mine["p_value"].to_numpy(dtype=float))).reset_index(drop=True)
-        found = implications(self.missingness.graph_on(self.data))
-        return check_implications(self.data, [i for i in found if groups is None or i.group in groups])
+        data = with_label_group(self.data)
+        found = implications(self.missingness.graph_on(data))
+        return check_implications(data, [i for i in found if groups is None or i.group in groups])
 
     def __getstate__(self) -> dict[str, Any]:
         # Policies are often local functions, which cannot be pickled, and results do not need them.
-        kept = {name: value for name, value in self.__dict__.items() if name not in ("counts", "label_shares")}
+        kept = {
+            name: value for name, value in self.__dict__.items() if name not in ("counts", "label_shares", "recorded")
+        }
         return {**kept, "run": None}
 
 

@@ -72,9 +72,12 @@ def warn_of_assumption(plan: Plan, walked: Iterable[Walked], propensities: Prope
     """Warn if the label predicts which groups are recorded, although the assumption excludes this."""
     data, given = plan.data, propensities.conditioning
     wanted = np.any([w.wanted.any(axis=0) for w in walked], axis=0) & ~data.always_recorded
-    if given.label or not wanted.any() or len(data.classes) < 2:
+    records = data.original or data
+    wanted[len(records.problem.group_names) :] = False  # the label itself
+    if given.label or not wanted.any() or len(records.classes) < 2:
         return
-    if not isinstance(plan.missingness, MNAR) and not label_suspected(data, given, np.flatnonzero(wanted)):
+    quick = records is data and not isinstance(plan.missingness, MNAR)
+    if quick and not label_suspected(data, given, np.flatnonzero(wanted)):
         return
     names = [data.problem.group_names[g] for g in np.flatnonzero(wanted)]
     if text := label_findings(data, plan.missingness, names):

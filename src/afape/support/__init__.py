@@ -1,6 +1,6 @@
 """Positivity: which sets the records support, balance after weighting, and implications of an assumption."""
 
-from .implications import MissingnessCheck
+from .missingness_check import MissingnessCheck
 from .support import Support
 from .thresholds import SupportThresholds
 

@@ -3,27 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
-from html import escape
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 import pandas as pd
 from scipy.special import chdtrc
 
-from .._arguments import check_count
 from .._arrays import Bools, Floats, Ints, every
 from ..data.retrospective import Retrospective
-from ..files.writing import plain_records
 from ..missingness.assumptions import MAR, MCAR, MNAR, Conditioning
 from ..missingness.graph import MGraph
 from ..propensity.logistic import fit_logistic, flexible_design, logistic_design, score_test
-from .suggestion import Suggestion, suggestion_from
+from .suggestion import suggestion_from
 
 __all__ = [
     "INDICATOR",
     "Implication",
-    "MissingnessCheck",
     "check_implications",
     "holm",
     "implications",
@@ -35,7 +30,6 @@ INDICATOR = "R_"
 _LEAST_ROWS = 20  # a test needs this many rows with, and this many without the group
 _LEVEL = 0.05  # p-value below which a sentence says "predicts"
 _SUSPECTED, _CONTRADICTED = 0.02, 0.01  # adjusted p-values: test all rows, and warn in an evaluation
-_SHOWN = 10  # rejected implications that are printed
 _LABEL_ROWS = 10_000  # rows in which the label is tested first, at most
 _COLUMNS = ["recording", "of", "given", "rows", "statistic", "degrees", "odds_ratio", "p_value", "p_adjusted", "words"]
 
@@ -110,11 +104,13 @@ def label_suspected(data: Retrospective, given: Conditioning, groups: Ints) -> b
 
 def label_findings(data: Retrospective, missingness: MCAR | MAR | MNAR, groups: Sequence[str]) -> str:
     """Warning if the label predicts the recording of these groups against the assumption; "" otherwise."""
+    label = str((data.original or data).problem.label)
     if isinstance(missingness, MNAR):
-        found = [i for i in implications(missingness.graph_on(data), data.problem.label) if i.group in groups]
+        found = [i for i in implications(missingness.graph_on(data), label) if i.group in groups]
     else:
         given = tuple(missingness.given) if isinstance(missingness, MAR) else ()
-        found = [Implication(group, data.problem.label, given, (), ()) for group in groups]
+        rows = () if data.original is None else (label,)
+        found = [Implication(group, label, given, (), rows) for group in groups]
     table = check_implications(data, found)
     if not (table["p_adjusted"] < _CONTRADICTED).any():
         return ""
@@ -215,75 +211,3 @@ def _words(implication: Implication, column: str, odds_ratio: float, p_value: fl
     verb = "predicts" if p_value < _LEVEL else "does not predict"
     which = f"{implication.group} given {listed}" if listed else implication.group
     return f"{of} {verb} the recording of {which}, odds ratio {odds_ratio:.2g}{unit}, {p}"
-
-
-@dataclass(frozen=True, eq=False)
-class MissingnessCheck:
-    """Tests of the implications of an assumption about why values are missing.
-
-    Attributes
-    ----------
-    assumption : str
-        The assumption.
-    table : DataFrame
-        One line per implication that the records can contradict, the smallest p-value first: the group whose
-        ``recording`` is independent ``of`` a variable, ``given`` others; rows used, score statistic with its degrees of
-        freedom, odds ratio, p-value, p-value adjusted for the number of tests (Holm), and a sentence.
-    level : float
-        An implication is rejected if its adjusted p-value is below this.
-    suggestion : Suggestion or None
-        What to change if implications are rejected.
-    """
-
-    assumption: str
-    table: pd.DataFrame
-    level: float
-    suggestion: Suggestion | None = None
-
-    @property
-    def advice(self) -> tuple[str, ...]:
-        """What to change if implications are rejected, for a user of Python."""
-        return () if self.suggestion is None else (self.suggestion.python,)
-
-    @property
-    def rejected(self) -> pd.DataFrame:
-        """Lines of the table that the records contradict."""
-        return self.table[self.table["p_adjusted"] < self.level]
-
-    @property
-    def holds(self) -> bool:
-        """True if no implication is rejected. Records can contradict an assumption, but never prove it."""
-        return len(self.rejected) == 0
-
-    @property
-    def findings(self) -> tuple[str, ...]:
-        """Sentences about the rejected implications."""
-        return tuple(self.rejected["words"])
-
-    def to_dict(self) -> dict[str, Any]:
-        """Everything as plain numbers and text, ready for JSON."""
-        return {
-            "assumption": self.assumption,
-            "level": self.level,
-            "holds": self.holds,
-            "tests": plain_records(self.table),
-            "findings": list(self.findings),
-            "advice": list(self.advice),
-        }
-
-    def _repr_html_(self) -> str:
-        words = "".join(f"<p>{escape(text)}</p>" for text in repr(self).splitlines())
-        return words + self.table.drop(columns="words").round(4).to_html(index=False, border=0)
-
-    def __repr__(self) -> str:
-        tested, rejected = int(self.table["p_value"].notna().sum()), len(self.rejected)
-        head = f"{self.assumption}: {tested} implications tested, {rejected} rejected at level {self.level:g}"
-        if len(self.table) > tested:
-            head += f", {len(self.table) - tested} not testable"
-        return "\n".join([head, *(f"! {text}" for text in self.largest()), *(f"> {text}" for text in self.advice)])
-
-    def largest(self, most: int = _SHOWN) -> tuple[str, ...]:
-        """Return the sentences about the ``most`` clearest rejections, and how many more there are."""
-        check_count("most", most, 0)
-        more = len(self.findings) - most
-        return (*self.findings[:most], *((f"{more} more: see the table",) if more > 0 else ()))

@@ -9,7 +9,7 @@ from typing import Any
 
 import pandas as pd
 
-from ..data.row_counts import Records
+from ..data.row_counts import Records, RowCounts
 from ..missingness.assumptions import MAR, MCAR, MNAR
 
 __all__ = ["Suggestion", "suggestion_from"]
@@ -96,7 +96,8 @@ def suggestion_from(missingness: MCAR | MAR | MNAR, data: Records, rejected: pd.
     whole = [g for g in groups if share[g] == 1.0]
     if whole:  # these groups may explain the other dependences
         return Suggestion(f"Recording depends on {_quoted(whole)}.", _widened(missingness, whole))
-    nearly = [g for g in groups if share[g] >= _FEW_GAPS]
+    gappy = _label_with_gaps(data)
+    nearly = [g for g in groups if share[g] >= _FEW_GAPS and g != gappy]
     if nearly and not isinstance(missingness, MNAR):
         lost = data.without([names.index(g) for g in nearly])
         reason = (
@@ -106,13 +107,21 @@ def suggestion_from(missingness: MCAR | MAR | MNAR, data: Records, rejected: pd.
         wider = _widened(missingness, nearly)
         assert isinstance(wider, MAR)
         return Suggestion(reason, replace(wider, drop_gaps=True))
-    if label in {line["of"] for line in lines}:
+    if label != gappy and label in {line["of"] for line in lines}:
         return Suggestion(f"Recording depends on the label {label!r}.", replace(_widened(missingness, []), label=True))
     if not lines:
         return None
     worst = lines[0]
-    reason = f"Recording also depends on groups with many gaps, which 'given' cannot hold; the clearest is: {worst['words']}."
+    what = "the label, which has gaps," if worst["of"] == gappy else "groups with many gaps,"
+    reason = f"Recording also depends on {what} which 'given' cannot hold; the clearest is: {worst['words']}."
     return Suggestion(reason, edges=_edges(lines))
+
+
+def _label_with_gaps(data: Records) -> str | None:
+    """Return the label if it has gaps, so that no list can hold it; else None."""
+    if data.original is not None:
+        return str(data.original.problem.label)
+    return str(data.problem.label) if isinstance(data, RowCounts) and data.unlabelled else None
 
 
 def _shares(data: Records) -> list[float]:
@@ -122,11 +131,12 @@ def _shares(data: Records) -> list[float]:
 
 def _more_edges(data: Records, lines: Sequence[dict[Any, Any]]) -> Suggestion | None:
     """Return edges of one kind to add to a graph: each kind may explain the dependences of the following ones."""
+    gappy = _label_with_gaps(data)
     share = dict(zip(data.problem.group_names, _shares(data), strict=True))
     kinds: list[tuple[str, Callable[[str], bool]]] = [
         ("Recording depends on groups that every row has.", lambda of: share.get(of) == 1.0),
         ("Groups are recorded together.", lambda of: of.startswith(_INDICATOR)),
-        ("{lost}", lambda of: share.get(of, 0.0) >= _FEW_GAPS),
+        ("{lost}", lambda of: share.get(of, 0.0) >= _FEW_GAPS and of != gappy),
         (f"Recording depends on the label {data.problem.label!r}.", lambda of: of == data.problem.label),
         ("Recording depends on groups with many gaps.", lambda of: True),
     ]

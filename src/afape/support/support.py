@@ -229,4 +229,5 @@ def _heavy_rows(
     ess, ten = effective_size(sums.final, data.cluster), share_of_heaviest(sums.final, data.cluster)
     if not few_rows_dominate(limits, len(data), rows, ess, ten):
         return ()
-    return (heavy_words(rows, len(data), ess, ten, sums.largest, heaviest),)
+    label = None if data.original is None else str(data.original.problem.label)
+    return (heavy_words(rows, len(data), ess, ten, sums.largest, heaviest, label),)

@@ -112,13 +112,16 @@ def thin_words(
     return ""
 
 
-def heavy_words(rows: int, n_rows: int, ess: float, ten: float, largest: float, heaviest: pd.DataFrame) -> str:
-    """How much few rows dominate the estimates, with which set, and what the user can do."""
+def heavy_words(
+    rows: int, n_rows: int, ess: float, ten: float, largest: float, heaviest: pd.DataFrame, label: str | None = None
+) -> str:
+    """How much few rows dominate the estimates, with which set, and what the user can do; ``label`` if it is a group."""
     by_set = heaviest.groupby("set")["share"].sum()
     worst = str(by_set.idxmax())
-    at_start = worst.startswith("(")
+    at_start = worst.startswith("(") or worst == label
     where = "arise at the start of the runs" if at_start else f"belong to {worst!r}"
-    way = "Restrict" if at_start else f"Let the policy skip {worst!r} in rows like these, or restrict"
+    skipped = worst if label is None else worst.removesuffix(f" + {label}")
+    way = "Restrict" if at_start else f"Let the policy skip {skipped!r} in rows like these, or restrict"
     return (
         f"A few rows dominate the estimates. After weighting, the {rows} of {n_rows} rows that represent the policy's runs "
         f"have an effective sample size of {ess:.3g}, and the ten heaviest rows have {percent(ten)} of the sum of squared "
