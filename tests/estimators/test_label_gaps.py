@@ -356,3 +356,59 @@ def test_a_label_that_is_recorded_only_where_a_group_is_not():
     for name in ("ipw-semi", "drl-semi", "eff-semi"):
         bounds = found[name]["misclassification"]
         assert_allclose(bounds.bound_upper - bounds.bound_lower, 9.0 * share.bound_lower, rtol=0.1)
+
+
+class Positive:
+    def predict(self, values, acquired):
+        return (np.nan_to_num(values).sum(axis=1) > 0).astype(int)
+
+
+def recorded_together(by_label, n=1500):
+    """b and the label are often recorded together; with ``by_label``, b is recorded more often where the label is 1."""
+    rng = np.random.default_rng(0)
+    a, b = rng.normal(size=(2, n))
+    y = (a + b + rng.normal(size=n) > 0).astype(float)
+    has_y = rng.random(n) < 0.6
+    together = np.where(rng.random(n) < 0.8, has_y, rng.random(n) < 0.5)
+    has_b = rng.random(n) < np.where(y > 0, 0.8, 0.5) if by_label else together
+    table = pd.DataFrame({"a": a, "b": np.where(has_b, b, np.nan), "y": np.where(has_y, y, np.nan)})
+    return afape.Retrospective(table, VERIFIED, missing_labels="weigh")
+
+
+def test_labels_that_are_recorded_together_with_a_group_raise_no_doubt():
+    """A missing label is no label of the first class."""
+    found = [
+        afape.compare(
+            recorded_together(by_label),
+            {"all": afape.AcquireAll(), "none": afape.AcquireNone()},
+            Positive(),
+            missingness=afape.MAR(given=["a"]),
+            estimators=["drl-semi"],
+        ).doubts
+        for by_label in (False, True)
+    ]
+    assert not any(doubt.kind == "assumption" for doubt in found[0])
+    assert any("y predicts the recording of b given a" in doubt.text for doubt in found[1])
+
+
+@pytest.mark.filterwarnings("default::afape.warnings.AssumptionWarning")
+def test_the_label_is_tested_in_rows_that_have_it():
+    arguments = {"missingness": afape.MAR(given=["a"]), "estimators": ["ipw-semi"]}
+    words = r"y predicts the recording of b given a.*on the label, which has gaps, which 'given' cannot hold"
+    with pytest.warns(afape.warnings.AssumptionWarning, match=words):
+        afape.evaluate(recorded_together(True), afape.AcquireAll(), Positive(), **arguments)
+    graph = afape.check_missingness(recorded_together(True), afape.MAR(given=["a"])).suggestion
+    assert "y -> R_b" in graph.edges
+
+
+def test_what_predicts_missing_labels_is_told_beside_the_assumption():
+    found = afape.check_missingness(records_with_gaps(), afape.MAR(given=["a"]))
+    assert found.holds
+    assert not found.labels.by_chance
+    assert found.labels.missing == int((~records_with_gaps().labelled).sum())
+    assert "a predicts the recording of y, odds ratio" in repr(found)
+    assert found.to_dict()["labels"]["rows"] == 500
+    chance = afape.check_missingness(recorded_together(False), afape.MAR(given=["a"])).labels
+    assert chance.by_chance
+    assert chance.words[0].endswith("have no 'y'. No group that every row has predicts which rows these are.")
+    assert afape.check_missingness(small_records.records(small_records.frame(50)), afape.MCAR()).labels is None
