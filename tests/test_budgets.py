@@ -139,3 +139,14 @@ def test_rounding_does_not_exceed_a_budget():
     problem = afape.Problem({"a": ["a"], "b": ["b"]}, {"a": 0.1, "b": 0.2}, "y", 1.0)
     budget = CostBudget(afape.AcquireAll(), 0.3).bind(problem)
     assert budget.probabilities(np.array([[1.0, np.nan]]), np.array([[True, False]]))[0].tolist() == [0.0, 1.0, 0.0]
+
+
+def test_a_budget_in_single_precision_is_not_exceeded_by_rounding():
+    """AFABench computes in single precision: four prices of 2/3 are a budget of 2.66666675."""
+    prices = dict.fromkeys("abcde", 0.6666667)
+    problem = afape.Problem({g: [g] for g in "abcde"}, prices, "y", 1.0)
+    budget = CostBudget(afape.AcquireAll(), float(4 * np.float64(np.float32(2 / 3)))).bind(problem)
+    three = np.array([[True, True, True, False, False]])
+    assert budget.probabilities(np.where(three, 1.0, np.nan), three)[0, -1] == 0.0
+    four = np.array([[True, True, True, True, False]])
+    assert budget.probabilities(np.where(four, 1.0, np.nan), four)[0, -1] == 1.0

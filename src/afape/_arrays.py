@@ -165,16 +165,16 @@ def distinct(codes: Ints, n_codes: int) -> tuple[Ints, Ints]:
     return np.flatnonzero(seen), (np.cumsum(seen) - 1)[codes]
 
 
-def count_supersets(rows: Bools, sets: Bools, at_once: int = 2**22) -> Ints:
-    """Number of rows that contain each set, shape (u,), from rows (n, G) and sets (u, G)."""
+def count_supersets(rows: Bools, sets: Bools, weight: Floats | None = None, at_once: int = 2**22) -> Floats:
+    """Number of rows that contain each set, or the sum of their weights, shape (u,), from rows (n, G) and sets (u, G)."""
     have, need = pack(rows), pack(sets)
-    out = np.zeros(len(sets), dtype=np.intp)
+    out = np.zeros(len(sets))
     step = max(at_once // max(len(rows), 1), 1)
     for i in range(0, len(sets), step):
         contained = np.ones((len(need[i : i + step]), len(have)), dtype=bool)
         for word in range(need.shape[1]):
             contained &= (need[i : i + step, None, word] & ~have[:, word]) == 0
-        out[i : i + step] = contained.sum(axis=1)
+        out[i : i + step] = contained.sum(axis=1) if weight is None else contained @ weight
     return out
 
 

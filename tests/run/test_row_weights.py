@@ -127,7 +127,12 @@ def test_every_part_of_a_result_uses_the_weights():
                     result.metrics("drl-semi")["estimate"],
                     result.reprice(costs=costs).table["estimate"],
                     bounds.table[["bound_lower", "bound_upper"]].to_numpy().ravel(),
-                    sets["wanted"],
+                    sets[["wanted", "share_recorded"]].to_numpy().ravel(),
+                    result.support.groups[["wanted", "share_recorded"]].to_numpy().ravel(),
+                    result.paths.sets.sort_values("set")[["share", "stops", "misclassification"]].to_numpy().ravel(),
+                    result.paths.steps.sort_values(["set", "group"])["share"],
+                    result.table.loc[result.table["target"] == "acquired", "estimate"],
+                    afape.check_missingness(data, afape.MCAR()).table.sort_values(["recording", "of"])["odds_ratio"],
                     balance[["before", "after"]].to_numpy().ravel(),
                 ]
             )

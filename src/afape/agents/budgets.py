@@ -15,7 +15,7 @@ from .state import AgentState
 
 __all__ = ["BoundBudget", "CostBudget", "StepBudget", "within"]
 
-_ROUNDING = 1e-9  # relative: 0.1 + 0.2 is within a budget of 0.3
+_ROUNDING = 1e-6  # relative: 0.1 + 0.2 is within a budget of 0.3, also in single precision
 
 
 def within(spent: Floats, limit: float) -> Bools:

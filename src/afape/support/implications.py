@@ -185,7 +185,7 @@ def _binary(column: Floats) -> bool:
 
 def _odds_ratio(design: Floats, recorded: Bools, added: Floats, weight: Floats | None) -> tuple[int, float]:
     """Position and odds ratio of the added column with the largest effect; per standard deviation if not binary."""
-    scaled = logistic_design(added)[:, 1:]
+    scaled = logistic_design(added, weight)[:, 1:]
     for j in range(added.shape[1]):
         if _binary(added[:, j]):
             scaled[:, j] = added[:, j] == added[:, j].max()

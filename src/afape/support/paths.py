@@ -48,7 +48,8 @@ NO_PATHS = Paths(pd.DataFrame(columns=_STOPS), pd.DataFrame(columns=_STEPS))
 def paths_of(data: Retrospective, tables: Iterable[WalkTable], view: View) -> Paths:
     r"""Shares of runs by set, from the walk over recorded groups and the weights of the view.
 
-    With :math:`w_S` the weight of a row in S and :math:`r_S` its reach, a run in S acquires a with probability
+    With :math:`w_S` the weight of a row in S, times its row weight, and :math:`r_S` its reach, a run in S acquires a with
+    probability
 
     .. math:: P(a \mid S) = \frac{\sum_i w_S r_S \pi(a \mid S)}{\sum_i w_S r_S}.
 
@@ -59,16 +60,18 @@ def paths_of(data: Retrospective, tables: Iterable[WalkTable], view: View) -> Pa
         return NO_PATHS
     flows: dict[bytes, Floats] = {}
     for table in tables:
-        for acquired, out in zip(table.sets, _flow_out(table, view, data.problem.n_groups), strict=True):
+        for acquired, out in zip(table.sets, _flow_out(table, view, data), strict=True):
             flows[acquired.tobytes()] = flows.get(acquired.tobytes(), 0.0) + out
     return _paths(data.problem, flows)
 
 
-def _flow_out(table: WalkTable, view: View, n_groups: int) -> Floats:
+def _flow_out(table: WalkTable, view: View, data: Retrospective) -> Floats:
     """Weighted flow out of each set of the table, (u, G + 2): to each group, to a stop, and cost of the stops."""
-    weighted, n = view.weigh(table), len(table.sets)
+    weighted, n, n_groups = view.weigh(table), len(table.sets), data.problem.n_groups
     weight = np.zeros(len(table.row))
     weight[weighted.lines] = np.where(np.isfinite(weighted.weight), weighted.weight, 0.0)
+    if data.weight is not None:
+        weight *= data.weight[table.row]
     stop = weight * table.stop_flow
     cost = stop * np.where(np.isnan(table.cost), 0.0, table.cost)
     along = (weight * table.reach)[table.edge_state] * table.edge_probability

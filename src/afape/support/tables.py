@@ -38,7 +38,11 @@ def set_table(data: Retrospective, sums: WalkSums, adjust: Bools) -> tuple[pd.Da
     problem, found = data.problem, sums.sets
     # Depth of the first decision.
     first = 0 if not problem.free.any() or data.always_recorded[problem.free].all() else 1
-    rows = count_supersets(data.recorded, found.sets | adjust)
+    needed = found.sets | adjust
+    rows = count_supersets(data.recorded, needed).astype(int)
+    share = rows / len(data)
+    if data.weight is not None:
+        share = count_supersets(data.recorded, needed, data.weight) / data.weight.sum()
     size = (found.sets & ~problem.free).sum(axis=1)
     # The weights before the decision that leads to a set have a mean near 1; dividing by it gives a probability.
     wanted = np.minimum(found.wanted / sums.before[size - 1 + first], 1.0)
@@ -48,7 +52,7 @@ def set_table(data: Retrospective, sums: WalkSums, adjust: Bools) -> tuple[pd.Da
         [_set_name(problem, s) for s in found.sets],
         np.where(size == 0, 1.0, wanted),
         rows,
-        rows / len(data),
+        share,
         found.rows.astype(int),
         np.where((rows > 0) & np.isfinite(found.smallest), found.smallest, 0.0),
         np.where(found.largest > 0, found.largest, np.inf),
@@ -69,7 +73,7 @@ def _set_name(problem: Problem, acquired: Bools) -> str:
 def group_table(data: Retrospective, sums: WalkSums, sets: pd.DataFrame, groups_of: Bools) -> pd.DataFrame:
     """One line per group with a price; ``groups_of`` (u, G) are the groups of the lines of ``sets``."""
     wanted = np.minimum((sums.acquired / sums.before[:, None]).sum(axis=0), 1.0)
-    rows = data.recorded.sum(axis=0)
+    rows, share = data.recorded.sum(axis=0), data.recorded_share
     lines = []
     for g in np.flatnonzero(~data.problem.free):
         mine = sets[groups_of[:, g]]
@@ -78,7 +82,7 @@ def group_table(data: Retrospective, sums: WalkSums, sets: pd.DataFrame, groups_
                 "group": data.problem.group_names[g],
                 "wanted": wanted[g],
                 "rows_recorded": rows[g],
-                "share_recorded": rows[g] / len(data),
+                "share_recorded": share[g],
                 "rows_wanting": sums.rows_wanting[g],
                 "smallest_propensity": mine["smallest_propensity"].min() if len(mine) else np.nan,
                 "largest_weight": mine["largest_weight"].max() if len(mine) else np.nan,
