@@ -218,3 +218,19 @@ def test_afape_imports_without_the_extras():
     code = f"import sys, afape, afape.agents; print([n for n in '{names}'.split() if n in sys.modules])"
     told = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout
     assert told.strip() == "[]"
+
+
+def test_episodes_run_on_rows_in_proportion_to_their_weights():
+    problem = afape.Problem({"a": ["a"], "b": ["b"]}, {"b": 1.0}, "y", 5.0, [0, 1])
+    table = pd.DataFrame({"a": [0.0, 1.0, 2.0], "b": [1.0, 1.0, 1.0], "y": [0, 1, 1], "w": [1, 2, 7]})
+    data = afape.Retrospective(table, problem, weight="w")
+    env = AcquisitionVectorEnv(data, SumOfKnown(), 2000)
+    env.reset(seed=0)
+    shares = np.bincount(env.episodes.row, minlength=3) / 2000
+    assert abs(shares - [0.1, 0.2, 0.7]).max() < 4 * np.sqrt(0.25 / 2000)
+    one = AcquisitionEnv(data, SumOfKnown())
+    rows = [one.reset(seed=k)[1]["row"] for k in range(300)]
+    assert abs(np.mean(np.array(rows) == 2) - 0.7) < 4 * np.sqrt(0.21 / 300)
+    returns = rollout(env, afape.AcquireAll(), 4000)
+    truth = afape.true_cost(data, afape.AcquireAll(), SumOfKnown())["total"].value
+    assert abs(-returns.mean() - truth) < 4 * returns.std() / np.sqrt(4000)

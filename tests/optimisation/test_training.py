@@ -93,3 +93,22 @@ def test_labelled_rows_represent_all_rows():
     assert abs(np.average(found.values[:, 0], weights=found.weight)) < 0.06
     whole = afape.Retrospective(table.dropna(), problem)
     assert afape.optimisation.labelled_rows(whole, afape.MCAR()) is whole
+
+
+def test_training_is_compared_on_records_without_some_labels():
+    rng = np.random.default_rng(0)
+    a, b = rng.normal(size=(2, 400))
+    y = np.where(rng.random(400) < 0.7, (a + b > 0).astype(float), np.nan)
+    table = pd.DataFrame({"a": a, "b": np.where(rng.random(400) < 0.7, b, np.nan), "y": y})
+    problem = afape.Problem({"a": ["a"], "b": ["b"]}, {"b": 1.0}, "y", 5.0, [0, 1])
+    data = afape.Retrospective(table, problem, missing_labels="weigh")
+
+    class Positive:
+        def predict(self, values, acquired):
+            return (np.nan_to_num(values).sum(axis=1) > 0).astype(int)
+
+    train, test = data.split([0.5, 0.5])
+    found = afape.optimisation.compare_training(
+        FittedQ, train, test, Positive(), missingness=afape.MAR(given=["a"]), estimators=["ipw-semi"]
+    )
+    assert set(found.evaluations) == {"blocked", "all actions", "weighted"}

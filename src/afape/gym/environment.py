@@ -28,7 +28,7 @@ class AcquisitionEnv(gymnasium.Env[Observation, np.int64]):
     Parameters
     ----------
     data : Retrospective
-        Complete data or records; each episode runs on a random row.
+        Complete data or records; each episode runs on a random row, drawn in proportion to the weights of the rows.
     classifier
         Predicts the label where an episode stops.
 
@@ -69,7 +69,7 @@ class AcquisitionEnv(gymnasium.Env[Observation, np.int64]):
         super().reset(seed=check_seed(seed, "seed", LARGEST_SEED))
         n = len(self.episodes.data)
         row = checked_options(options).get("row")
-        row = self.np_random.integers(n) if row is None else _checked_row(row, n)
+        row = self.episodes.draw(self.np_random, 1)[0] if row is None else _checked_row(row, n)
         self.episodes.start(np.array([0]), np.array([row]))
         self._running = True
         return self.episodes.observe()[0], self._info(False)

@@ -44,6 +44,13 @@ class Episodes:
         self.row = np.zeros(size, dtype=np.intp)
         self.acquired = np.zeros((size, self.data.problem.n_groups), dtype=bool)
 
+    def draw(self, rng: np.random.Generator, size: int) -> Ints:
+        """Draw rows at random, in proportion to their weights if they have weights; (size,)."""
+        n, weight = len(self.data), self.data.weight
+        if weight is None:
+            return np.asarray(rng.integers(n, size=size), dtype=np.intp)
+        return np.asarray(rng.choice(n, size=size, p=weight / weight.sum()), dtype=np.intp)
+
     def start(self, places: Ints, rows: Ints) -> None:
         """Start episodes in these places on these rows, with the free groups that the rows have."""
         self.row[places] = rows

@@ -79,7 +79,7 @@ class AcquisitionVectorEnv(VectorEnv[Observation, NDArray[np.int64], NDArray[Any
     def _start_ended(self) -> None:
         assert self._ended is not None
         places = np.flatnonzero(self._ended)
-        self.episodes.start(places, self.np_random.integers(len(self.episodes.data), size=len(places)))
+        self.episodes.start(places, self.episodes.draw(self.np_random, len(places)))
         self._ended[:] = False
 
     def _info(self, blocked: Bools) -> dict[str, Any]:

@@ -248,7 +248,8 @@ class MNAR:
         names = [g for g, one in zip(problem.group_names, chosen, strict=True) if one]
         if data is not plain:  # every stop needs the label
             names.append(problem.label)
-        return graph.identify(names, label=data.problem.label)
+        found = graph.identify(names, label=data.problem.label)
+        return found if data.original is None else found.without_label(str(data.original.problem.label))
 
     def conditioning(self, data: Retrospective, wanted: Bools) -> Conditioning:
         """Return the groups to adjust for and the factors of their propensity; raise an error if it is not identified."""

@@ -128,7 +128,7 @@ def compare_training(
         ``agent(targets="all")`` makes an untrained agent with ``fit(data, classifier, weights)``: `afape.agents.DQN`,
         `FittedQ`, or a ``functools.partial`` of them.
     train, test : Retrospective
-        Records to train on, and other records to compare on.
+        Records to train on, from which rows without a label are left out, and other records to compare on.
     classifier : Classifier
         Predicts the label where the agents stop.
     missingness : MCAR or MAR
@@ -141,7 +141,7 @@ def compare_training(
     Comparison
         Of ``blocked``, ``all actions`` and ``weighted``; its ``differences()`` show the effect of blocking on training.
     """
-    check_records(train, "train")
+    train = check_records(train, "train").with_labels()
     check_records(test, "test")
     blocked, unblocked, weighted = (_untrained(agent, targets) for targets in ("recorded", "all", "all"))
     check_settings(test, classifier, missingness, settings)
