@@ -58,7 +58,7 @@ study: $(VENV)/.test
 	$(BIN)/python -m studies coverage --jobs $(JOBS)
 	$(BIN)/python -m studies mnar --jobs $(JOBS)
 	$(BIN)/python -m studies bootstrap --draws 400 --jobs $(JOBS)
-	$(BIN)/python -m studies labels --draws 100 --jobs $(JOBS)
+	$(BIN)/python -m studies labels --draws 300 --jobs $(JOBS)
 	$(BIN)/python -m studies correction --jobs $(JOBS)
 	$(BIN)/python -m studies robustness --draws 40 --jobs $(JOBS)
 	$(BIN)/python -m studies values --draws 60 --jobs $(JOBS)
