@@ -308,3 +308,25 @@ def test_models_that_take_no_weights_are_named():
     assert result.table["note"].str.contains("KNeighborsClassifier takes no weights").all()
     other = evaluated(data, ["ipw-semi"], propensity=DecisionTreeClassifier(max_depth=2))
     assert not other.table["note"].str.contains("takes no weights").any()
+
+
+def test_known_shares_of_labels_limit_the_costs(population):
+    """Few cases can die, so costs that no row showed are at most those of the known share."""
+    share, _ = population
+    data = afape.population_weights(afape.Retrospective(case_control(0), PROBLEM), {"died": share})
+    found = afape.evaluate(
+        data,
+        afape.AcquireAll(),
+        Threshold(),
+        missingness=MAR,
+        estimators=["ipw-semi"],
+        by=np.where(data.values[:, 0] > 0, "high", "low"),
+    )
+    assert_allclose(found["ipw-semi"]["misclassification"].limits, (0, (1 - share) * 4 + share * 30), rtol=1e-12)
+    low, high = found["ipw-semi"]["total"].interval()
+    assert high - low < 6 * found["ipw-semi"]["total"].std_error
+    again = found.reprice(misclassification_cost=[[0, 1], [100, 0]])["ipw-semi"]["misclassification"]
+    assert_allclose(again.limits[1], (1 - share) + share * 100, rtol=1e-12)
+    part = found.subgroups["high"]  # the shares of its labels are not known
+    assert part["ipw-semi"]["misclassification"].limits[1] == 30
+    assert part.reprice(misclassification_cost=[[0, 1], [100, 0]])["ipw-semi"]["misclassification"].limits[1] == 100

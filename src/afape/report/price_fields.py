@@ -59,7 +59,7 @@ def prices_of(found: Comparison, estimator: str) -> dict[str, Any] | None:
     return {
         "confidence": found.confidence,
         "fields": fields,
-        "cells": _cells(tariff, fields),
+        "cells": _cells(tariff, fields, columns),
         "policies": [
             {**_policy(name, order.index(name), rates[name], parts[name]), "enough": not rows[name] < ENOUGH_ROWS}
             for name in parts
@@ -99,11 +99,26 @@ def _fields(tariff: Tariff) -> tuple[list[dict[str, Any]], list[Floats]]:
     return fields, columns
 
 
-def _cells(tariff: Tariff, fields: list[dict[str, Any]]) -> list[int | None]:
-    """Fields of the possible costs at the end of a run; None stands for a right label that costs nothing."""
+def _cells(tariff: Tariff, fields: list[dict[str, Any]], columns: list[Floats]) -> list[dict[str, Any]]:
+    """Fields of the possible costs at the end of a run; None stands for a right label that costs nothing.
+
+    If the shares of the labels are known, one entry per label has its share and its fields; else there is one entry for all.
+    """
     errors = [f["index"] for f in fields if f["kind"] == "error"]
-    right = [None] if (np.diag(tariff.costs) == 0).any() else []
-    return [*right, *errors]
+    right = np.diag(tariff.costs) == 0
+    if tariff.shares is None:
+        return [{"share": 1.0, "fields": [*([None] if right.any() else []), *errors]}]
+    k, start = len(tariff.classes), len(tariff.groups)
+    return [
+        {
+            "share": float(share),
+            "fields": [
+                *([None] if right[y] else []),
+                *(i for i in errors if columns[i][start + y * k : start + (y + 1) * k].any()),
+            ],
+        }
+        for y, share in enumerate(tariff.shares)
+    ]
 
 
 def _policy(name: str, position: int, rates: list[Estimate], parts: Parts) -> dict[str, Any]:

@@ -197,7 +197,12 @@ class Evaluation(HandsOutCopies):
         by = "" if plan.levels is None else plan.levels.name
         parts = {
             level: replace(
-                whole, answers=s.answers, support=s.support, stops=s.stops, policy=f"{name} where {by} is {level}"
+                whole,
+                answers=s.answers,
+                support=s.support,
+                stops=s.stops,
+                tariff=None if whole.tariff is None else whole.tariff.of_subgroup,
+                policy=f"{name} where {by} is {level}",
             )
             for level, s in run.subgroups.items()
         }

@@ -30,7 +30,10 @@ def populations(plan: Plan, repeats: Sequence[Fitted]) -> dict[str, list[Fitted]
     if plan.levels is not None:
         for code, level in enumerate(plan.levels.names):
             mine = averaged * (plan.levels.codes == code)
-            out[level] = [replace(one, recipe=replace(one.recipe, averaged=mine)) for one in repeats]
+            out[level] = [
+                replace(one, recipe=replace(one.recipe, averaged=mine, tariff=one.recipe.tariff.of_subgroup))
+                for one in repeats
+            ]
     return out
 
 

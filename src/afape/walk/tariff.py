@@ -38,6 +38,8 @@ class Tariff:
         Outcomes of the user.
     fixed : bool
         True if the policy's decisions do not depend on the values, so that what it acquires is certain.
+    shares : ndarray of shape (K,), optional
+        Shares of the labels among the cases, if they are known.
     """
 
     problem: Problem
@@ -48,6 +50,7 @@ class Tariff:
     own: OwnOutcomes
     fixed: bool = False
     paired: bool = False  # True if what stops predict is the pair of true and predicted label
+    shares: Floats | None = None
 
     @staticmethod
     def of(data: Retrospective, own: OwnOutcomes = NO_OUTCOMES) -> Tariff:
@@ -55,7 +58,8 @@ class Tariff:
         problem, plain = data.problem, data if data.original is None else data.original
         names = tuple(name for name, costly in zip(problem.group_names, problem.costly, strict=True) if costly)
         classes, prices = tuple(plain.classes.tolist()), problem.prices[problem.costly]
-        return Tariff(problem, names, classes, prices, plain.costs, own, paired=data.original is not None)
+        paired, shares = data.original is not None, data.label_shares
+        return Tariff(problem, names, classes, prices, plain.costs, own, paired=paired, shares=shares)
 
     @property
     def stop_costs(self) -> Floats:
@@ -66,6 +70,11 @@ class Tariff:
     def unit(self) -> Tariff:
         """Tariff in which every costly group and every error costs 1, without outcomes of the user."""
         return replace(self, prices=np.ones_like(self.prices), costs=1.0 - np.eye(len(self.classes)), own=NO_OUTCOMES)
+
+    @property
+    def of_subgroup(self) -> Tariff:
+        """Tariff of a subgroup, in which shares of labels are not known."""
+        return replace(self, shares=None)
 
     @property
     def without_own(self) -> Tariff:
@@ -79,8 +88,14 @@ class Tariff:
 
     @property
     def limits(self) -> dict[str, tuple[float, float]]:
-        """Least and largest possible value of each target; intervals stay within."""
-        paid, wrong = float(self.prices.sum()), (float(self.costs.min()), float(self.costs.max()))
+        """Least and largest possible value of each target; intervals stay within.
+
+        Where the share of every label is known, so is the share of the cases that can have its costs.
+        """
+        paid, ends = float(self.prices.sum()), (self.costs.min(axis=1), self.costs.max(axis=1))
+        wrong = (float(ends[0].min()), float(ends[1].max()))
+        if self.shares is not None:
+            wrong = (float(self.shares @ ends[0]), float(self.shares @ ends[1]))
         costs = {"acquisition": (0.0, paid), "misclassification": wrong, "total": (wrong[0], paid + wrong[1])}
         return costs | {name: self.own.limits(name) for name in self.own.names}
 

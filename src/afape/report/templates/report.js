@@ -143,11 +143,11 @@
   function clip(value, limits) { return Math.min(Math.max(value, limits[0]), limits[1]); }
 
   function limitsAt(x, policy) {  // what a fixed policy pays is certain
-    let paid = 0, known = 0, least = Infinity, largest = -Infinity;
+    let paid = 0, known = 0, least = 0, largest = 0;
     prices.fields.forEach(function (f, i) { if (f.kind === "price") { paid += x[i]; known += x[i] * policy.rates[i]; } });
-    for (const pair of prices.cells) {
-      const cost = pair === null ? 0 : x[pair];
-      least = Math.min(least, cost); largest = Math.max(largest, cost);
+    for (const cell of prices.cells) {  // one per label if the shares of the labels are known
+      const costs = cell.fields.map(function (i) { return i === null ? 0 : x[i]; });
+      least += cell.share * Math.min(...costs); largest += cell.share * Math.max(...costs);
     }
     return policy.certain ? [known + least, known + largest] : [least, paid + largest];
   }
