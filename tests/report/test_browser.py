@@ -187,6 +187,27 @@ def test_changed_prices_give_what_reprice_gives(browser, comparison, page, group
     assert browser.complaints() == []
 
 
+@pytest.mark.filterwarnings("ignore::afape.warnings.AfapeWarning")
+def test_known_shares_of_labels_limit_costs_at_other_prices_too(browser, tmp_path):
+    classifier, data = records(500)
+    found = afape.compare(
+        afape.population_weights(data, {"yes": 0.03}),
+        {"nothing": afape.AcquireNone(), "everything": afape.AcquireAll()},
+        classifier,
+        missingness=afape.MAR(given=["age"]),
+        estimators=["ipw-semi"],
+    )
+    found.to_html(tmp_path / "shares.html", sensitivity=False)
+    browser.open(tmp_path / "shares.html")
+    browser.run(SET, {MISSED: 8000.0, ALARM: 7.0})
+    shown = browser.run(SHOWN)
+    for name, evaluation in found.reprice(misclassification_cost=[[0.0, 7.0], [8000.0, 0.0]]).evaluations.items():
+        total = evaluation["ipw-semi"]["total"]
+        assert total.limits[1] < 300
+        assert shown[name]["lower"] == pytest.approx(total.lower, rel=1e-6)
+        assert shown[name]["upper"] == pytest.approx(total.upper, rel=1e-6)
+
+
 def test_prices_can_be_set_back_and_refused(browser, page):
     browser.open(page)
     before = browser.run("return [document.querySelector('#costs').innerText, document.querySelector('h1').innerText]")
