@@ -16,7 +16,7 @@ from ..data.row_counts import Records
 from ..warnings import DroppedRowsWarning, warn
 from .factors import FactorBlock, OddsBlock, OddsTerm, OddsWeight
 from .graph import MGraph, graph_of
-from .identification import Identification
+from .identification import Identification, needing_label
 
 __all__ = ["MAR", "MCAR", "MNAR", "Conditioning", "regressors"]
 
@@ -249,7 +249,7 @@ class MNAR:
         if data is not plain:  # every stop needs the label
             names.append(problem.label)
         found = graph.identify(names, label=data.problem.label)
-        return found if data.original is None else found.without_label(str(data.original.problem.label))
+        return found if data.original is None else needing_label(found, str(data.original.problem.label))
 
     def conditioning(self, data: Retrospective, wanted: Bools) -> Conditioning:
         """Return the groups to adjust for and the factors of their propensity; raise an error if it is not identified."""

@@ -88,16 +88,6 @@ class Identification:
                 earlier.append(group)
         return " ".join(factors) or "1"
 
-    def without_label(self, label: str) -> Identification:
-        """Return the same in words for a label with gaps: no policy can do without it."""
-        own = (
-            f"Not identified: recording of {label!r} depends on its own value (self-censoring), and the records do not show how. "
-            f"No cost of errors can do without the label. Leave out the arrow {label} -> R_{label}, and ask afape.sensitivity "
-            "how strong it must be to change the result."
-        )
-        about = f"Not identified: recording of {label!r} depends on its own value"
-        return replace(self, reasons=tuple(own if text.startswith(about) else text for text in self.reasons))
-
     def __str__(self) -> str:
         return "\n".join([f"{self.kind}: {self.formula}", *self.reasons])
 
@@ -226,3 +216,14 @@ def _why_not(graph: MGraph, found: Identification) -> list[str]:
             "policy, or an edge out of the graph if you can justify it."
         )
     return words
+
+
+def needing_label(found: Identification, label: str) -> Identification:
+    """Return the identification in words for a label with gaps, which no policy can do without."""
+    own = (
+        f"Not identified: recording of {label!r} depends on its own value (self-censoring), and the records do not show how. "
+        f"No cost of errors can do without the label. Leave out the arrow {label} -> R_{label}, and ask afape.sensitivity "
+        "how strong it must be to change the result."
+    )
+    about = f"Not identified: recording of {label!r} depends on its own value"
+    return replace(found, reasons=tuple(own if text.startswith(about) else text for text in found.reasons))
