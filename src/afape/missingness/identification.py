@@ -12,7 +12,7 @@ from .factors import FactorBlock, in_order, probability
 if TYPE_CHECKING:
     from .graph import MGraph
 
-__all__ = ["Identification", "Separation", "identify"]
+__all__ = ["Identification", "Separation", "identify", "needing_label"]
 
 Separation = Callable[[frozenset[str], frozenset[str], frozenset[str]], bool]
 
