@@ -248,9 +248,7 @@ def _plain(kind: Any) -> Any:
 
     if pa.types.is_dictionary(kind):
         kind = kind.value_type
-    if pa.types.is_string(kind) or pa.types.is_large_string(kind) or pa.types.is_string_view(kind):
-        return pa.large_string()
-    return kind
+    return pa.large_string() if str(kind) in ("string", "large_string", "string_view") else kind
 
 
 def _merged(a: Any, b: Any) -> Any:
