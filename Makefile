@@ -5,7 +5,7 @@ BIN    := $(VENV)/bin
 OLDEST := .venv-oldest
 JOBS   ?= 2
 
-.PHONY: demo test oldest lint docs bench fuzz study paper paper-full clean
+.PHONY: demo test oldest lint docs bench fuzz mutants study paper paper-full clean
 .DEFAULT_GOAL := demo
 
 # One stamp per set-up: quick the second time, done anew when the requirements change.
@@ -53,6 +53,10 @@ bench: $(VENV)/.test
 
 fuzz: $(VENV)/.test
 	$(BIN)/python tests/files/fuzz.py --inputs 100000
+
+# How many small changes of the code the tests notice; continues an interrupted run.
+mutants: $(VENV)/.test
+	$(BIN)/python -m benchmarks.mutation
 
 study: $(VENV)/.test
 	$(BIN)/python -m studies coverage --jobs $(JOBS)

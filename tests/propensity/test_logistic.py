@@ -60,3 +60,19 @@ def test_infinite_coefficients_add_nothing_to_the_covariance():
     assert_allclose(found, expected, rtol=1e-5)
     scores = design * (y - 1 / (1 + np.exp(-design @ fit.coefficients)))[:, None]
     assert_allclose(fit.inverse_information @ scores[certain].T, 0, atol=1e-6)
+
+
+def test_columns_are_standardised_over_the_rows_that_have_them():
+    rng = np.random.default_rng(5)
+    columns = np.column_stack([rng.normal(7, 3, 60), rng.normal(-1, 2, 60), np.full(60, 4.0)])
+    columns[::4, 1] = np.nan
+    has = ~np.isnan(columns[:, 1])
+    design = logistic_design(columns)
+    assert_allclose(design[:, 0], 1.0)
+    assert_allclose(design[:, 1], (columns[:, 0] - columns[:, 0].mean()) / columns[:, 0].std())
+    assert_allclose(design[has, 2], (columns[has, 1] - columns[has, 1].mean()) / columns[has, 1].std())
+    assert not design[~has, 2].any()
+    assert not design[:, 3].any()
+    weight = rng.integers(1, 4, 60).astype(float)
+    repeated = np.repeat(np.arange(60), weight.astype(int))
+    assert_allclose(logistic_design(columns, weight)[repeated], logistic_design(columns[repeated]), atol=1e-12)
