@@ -96,13 +96,13 @@ def test_row_weights_of_fits_are_weights_times_draws():
 
 
 def test_shrunk_models_are_tried_if_either_answer_is_rare():
-    forms = SimpleNamespace(form="auto", _cases=np.ones(200), columns=np.zeros((200, 30)))
-    rare = np.arange(200) < 6
+    forms = SimpleNamespace(form="auto", _cases=np.ones(2000), columns=np.zeros((2000, 30)))
+    rare = np.arange(2000) < 6
     for y in (rare, ~rare):
         kinds = Forms._others(forms, Form(), y)
         assert any(form.ridge for form in kinds)
         assert "spline" not in {form.kind for form in kinds if not form.ridge}
-    forms.columns = np.zeros((200, 2))
+    forms.columns = np.zeros((2000, 2))
     assert not any(form.ridge for form in Forms._others(forms, Form(), rare))
 
 
