@@ -15,8 +15,8 @@ from .estimators.catalogue import METHODS
 from .evaluation import true_averages
 from .missingness.assumptions import MAR, MCAR, MNAR
 from .results.budget_curve import BudgetCurve
-from .results.comparison import own_name
 from .results.parts import Parts
+from .results.twins import own_name
 
 __all__ = ["budget_curve"]
 
@@ -98,7 +98,7 @@ def budget_curve(
     names = [own_name(e, name) for e in found.evaluations.values()]
     costs = [e[own] for e, own in zip(found.evaluations.values(), names, strict=True)]
     parts = [e.parts(own) for e, own in zip(found.evaluations.values(), names, strict=True)]
-    return BudgetCurve(tuple(made), costs, parts, name, kind, found.confidence)
+    return BudgetCurve(tuple(made), costs, parts, name, kind, found.confidence, found.provenance)
 
 
 def _true_curve(

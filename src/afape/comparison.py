@@ -19,6 +19,7 @@ from .data.retrospective import Retrospective
 from .missingness.assumptions import MAR, MCAR, MNAR
 from .results.comparison import Comparison
 from .results.evaluation import Evaluation
+from .results.provenance import provenance_of
 from .run.options import Options, with_options
 from .run.plan import check_sendable, make_plan, on_records
 from .run.run import run
@@ -109,7 +110,8 @@ def judge(
             )
     check_sendable(plan.n_jobs, policies=bound, classifier=classifier)
     found = run(plan, bound, progress)
-    return {name: Evaluation.of(name, policy, found[name]) for name, (_, policy) in policies.items()}
+    made = provenance_of(plan)
+    return {name: Evaluation.of(name, policy, found[name], made) for name, (_, policy) in policies.items()}
 
 
 def check_settings(data: Any, classifier: Any, missingness: Any, settings: Mapping[str, Any]) -> None:

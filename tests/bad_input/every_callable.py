@@ -35,7 +35,7 @@ MADE = frozenset(
     TrainedClassifier ask_classifier Bounds check_classifier check_columns check_not_training Classifier column_means
     BenchBundle BudgetCurve Comparison Description
     Estimate Evaluation Finished Frontier Identification Imputer MissingnessCheck Optimisation Parts Policy
-    PricePlane ProblemFile Scan Sensitivity SetWeights Sites Summary Support Tipping ValueRegressor
+    PricePlane ProblemFile Provenance Scan Sensitivity SetWeights Sites Summary Support Tipping ValueRegressor
     """.split()  # noqa: SIM905
 )
 

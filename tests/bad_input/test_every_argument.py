@@ -127,6 +127,8 @@ class Good:
             "from_sb3": {"observe": "plain"}, "budget_curve": {"budgets": [1], "missingness": MCAR()},
             "from_afabench_bundle": {"dataset": Tensors(), "classifier": lambda **tensors: None},
             "AcquisitionEnv": env, "AcquisitionVectorEnv": env, "write_report": {"found": compared, "sensitivity": False},
+            "write_appendix": {"found": compared, "path": folder / "a.md"}, "Comparison.to_excel": {"path": folder / "a.xlsx"},
+            "Evaluation.to_excel": {"path": folder / "a.xlsx"},
             "Comparison.to_html": {"sensitivity": False}, "Evaluation.to_html": {"sensitivity": False},
             "Sensitivity.bounds": {"policy": "some"}, "Sensitivity.estimate": {"policy": "some"},
             "Sensitivity.tipping": {"b": "none"}, "summarize": {"found": compared},

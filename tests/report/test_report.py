@@ -15,8 +15,9 @@ from sklearn.dummy import DummyClassifier
 
 import afape
 from afape.report.page import write_report
-from afape.report.sentences import chance, interval_words, number, percent, weighed_words
+from afape.report.sentences import chance, interval_words, percent, weighed_words
 from afape.report.summary import difference, summarize
+from afape.results.numbers import number
 from afape.results.small_cells import vague
 
 

@@ -7,17 +7,12 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
+from ..data.checksum import checksum_of_records
 from ..data.retrospective import Retrospective
 from .agents import saved_agent_file
 from .description import Description
 
 __all__ = ["checksum_of_records", "identity_of"]
-
-
-def checksum_of_records(data: Retrospective) -> str:
-    """Checksum of the values, labels, columns and classes of records, in the order of the rows."""
-    names = repr((data.columns, data.column_group.tolist(), data.classes.tolist()))
-    return hashlib.sha256(names.encode() + data.fingerprints().tobytes()).hexdigest()[:16]
 
 
 def identity_of(description: Description, complete: Retrospective, seed: int) -> dict[str, Any]:

@@ -21,6 +21,7 @@ from ..estimators.catalogue import METHODS, Choice
 from ..missingness.assumptions import MAR, MCAR, MNAR
 from ..results.comparison import Comparison
 from ..results.evaluation import Evaluation, Origin
+from ..results.provenance import joined_provenance
 from ..support.paths import Paths
 from ..support.support import Support
 from ..walk.columns import PartColumns
@@ -83,7 +84,8 @@ def combined(blocks: Blocks, missingness: MCAR | MAR | MNAR, seed: int | None, n
     labels = _amounts(
         [(k, a["labels"]) for k, a in enumerate(blocks.abouts)], blocks, blocks.shares, first["confidence"]
     )
-    origin = Origin(records, missingness, seed, tests=tests, labels=labels)
+    made = joined_provenance([a.get("provenance") for a in blocks.abouts], seed)
+    origin = Origin(records, missingness, seed, tests=tests, labels=labels, provenance=made)
     policies = {
         name: _evaluation(blocks, name, records.problem, replace(origin, rules=about["rules"]), notes)
         for name, about in first["policies"].items()

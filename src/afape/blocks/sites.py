@@ -18,8 +18,9 @@ from .._arrays import Floats
 from .._copies import HandsOutCopies
 from ..estimators.estimate import Bounds, Estimate
 from ..files.writing import plain_records
-from ..results.comparison import Comparison, own_name
+from ..results.comparison import Comparison
 from ..results.evaluation import Evaluation
+from ..results.twins import own_name
 from .combining import Blocks, combined
 from .summary import Summary, assumption_from_json
 

@@ -103,6 +103,7 @@ class Summary:
             "assumption": assumption_to_json(missingness),
             "classifier": first.classifier,
             "seed": first.origin.seed,
+            "provenance": None if first.provenance is None else first.provenance.to_dict(),
             "records": described_to_json(described, min_cell),
             "tests": lines_of(tests),
             "labels": None if (labels := first.origin.label_shares) is None else collected.add(labels),

@@ -4,17 +4,18 @@ from __future__ import annotations
 
 import re
 import shlex
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from ..files.writing import atomic_write
 from . import options
 from .policies import HELP as POLICY_HELP
-from .screen import Screen, Tell, check_writable, extrapolated_cell
+from .screen import Screen, Tell, UserError, check_writable, extrapolated_cell
 
 if TYPE_CHECKING:
     from concurrent.futures import Executor
@@ -60,6 +61,8 @@ class Request:
     allow_pickle: bool
     block_rows: int | None = None
     scratch: Path | None = None
+    tables: tuple[Path, ...] = ()
+    appendix: Path | None = None
 
     @property
     def command(self) -> str:
@@ -79,6 +82,8 @@ class Request:
         words += ["--block-rows", str(self.block_rows)] if self.block_rows else []
         words += ["--scratch", str(self.scratch)] if self.scratch else []
         words += ["--report", str(self.report)] if self.report else []
+        words += [word for table in self.tables for word in ("--table", str(table))]
+        words += ["--appendix", str(self.appendix)] if self.appendix else []
         return shlex.join(words)
 
 
@@ -99,6 +104,8 @@ def evaluate(
     jobs: options.Jobs = 1,
     sensitivity: options.Sensitivity = True,
     min_cell: options.MinCell = options.MIN_CELL,
+    table: options.ResultTables = None,
+    appendix: options.Appendix = None,
     as_json: options.AsJson = False,
     allow_pickle: options.AllowPickle = False,
     block_rows: options.BlockRows = None,
@@ -107,18 +114,22 @@ def evaluate(
     """Estimate the costs of one or several policies, print them, and write the report."""
     request = Request(
         data, problem, tuple(policy), classifier, decide, train_share, estimators, report, bootstrap, confidence, seed, jobs,
-        sensitivity, min_cell, allow_pickle, block_rows, scratch,
+        sensitivity, min_cell, allow_pickle, block_rows, scratch, tuple(table or ()), appendix,
     )  # fmt: skip
     screen = Screen(as_json)
     with screen.work() as tell:
         tell("reading the table", 0, 0)
         _check_report(report)
+        _check_exports(request)
         problem_file, comparison, notes = _evaluated(request, tell)
+        comparison = _made_by(request, comparison)
         if report is not None:
             strength = _sensitivity(comparison, tell) if sensitivity else None
             tell("writing the report", 0, 0)
             _write_report(request, report, comparison, notes, strength)
-    _print(screen, comparison, notes, report)
+        _write_exports(request, comparison)
+    written = [("Report", report), *(("Table", file) for file in request.tables), ("Appendix", appendix)]
+    _print(screen, comparison, notes, [(what, file) for what, file in written if file is not None])
     screen.json(
         {
             "command": request.command,
@@ -126,9 +137,26 @@ def evaluate(
             "classifier": notes[-1],
             **comparison.to_dict(),
             "report": None if report is None else str(report),
+            "tables": [str(file) for file in request.tables],
+            "appendix": None if appendix is None else str(appendix),
             "warnings": screen.warnings,
         }
     )
+
+
+def _made_by(request: Request, comparison: Comparison) -> Comparison:
+    """Return the results with their command and table; a page that is passed on shows no folders."""
+    from ..results.provenance import file_checksum
+
+    command = re.sub(r"[^\s='\"]*/", "", request.command)
+    table = file_checksum(request.data) if request.data.is_file() else {}  # the rows of several files have one checksum
+    marked = {}
+    for name, e in comparison.evaluations.items():
+        if e.origin is not None and e.provenance is not None:
+            made = replace(e.provenance, command=command, table=table)
+            e = replace(e, origin=replace(e.origin, provenance=made))
+        marked[name] = e
+    return replace(comparison, evaluations=marked)
 
 
 def _check_report(report: Path | None) -> None:
@@ -143,7 +171,6 @@ def _check_report(report: Path | None) -> None:
 def _evaluated(request: Request, tell: Tell) -> tuple[ProblemFile, Comparison, list[str]]:
     """Compare the policies on a table in memory, or on the files of a folder or pattern in blocks."""
     from .inputs import is_scan, read_records, scan_records
-    from .screen import UserError
 
     if is_scan(request.data):
         problem_file, scan = scan_records(request.data, request.problem, request.block_rows, request.scratch)
@@ -208,6 +235,36 @@ def _left_out(names: list[str], n_values: int) -> str:
     return (
         f" {', '.join(names)} was left out, because it takes long on {n_values:,} values; --estimators all includes it."
     )
+
+
+def _check_exports(request: Request) -> None:
+    """Refuse tables and an appendix that could not be written."""
+    for file in request.tables:
+        if file.suffix.lower() not in _WRITERS:
+            raise UserError(f"--table {str(file)!r} must end in one of {', '.join(_WRITERS)}.")
+        check_writable(file, option="--table")
+    check_writable(request.appendix, ".md", "--appendix")
+
+
+def _write_exports(request: Request, comparison: Comparison) -> None:
+    for file in request.tables:
+        _WRITERS[file.suffix.lower()](comparison, file)
+    if request.appendix is not None:
+        from ..report.appendix import write_appendix
+
+        write_appendix(comparison, request.appendix, min_cell=request.min_cell)
+
+
+def _write_text(text: str, file: Path) -> None:
+    with atomic_write(file) as draft:
+        draft.write_text(text, encoding="utf-8")
+
+
+_WRITERS: dict[str, Callable[[Comparison, Path], None]] = {
+    ".md": lambda found, file: _write_text(found.to_markdown(), file),
+    ".tex": lambda found, file: _write_text(found.to_latex(), file),
+    ".xlsx": lambda found, file: found.to_excel(file),
+}
 
 
 def _compare(
@@ -281,26 +338,19 @@ def _write_report(
 ) -> None:
     from ..report.page import write_report
 
-    details = {  # a page that is passed on shows no folders
-        "classifier": notes[-1],
-        "command": re.sub(r"[^\s='\"]*/", "", request.command),
-        "data": request.data.name,
-        "problem": request.problem.name,
-        "seed": request.seed,
-    }
     wanted = False if sensitivity is None else sensitivity  # None would compute it
     write_report(
         comparison,
         report,
         sensitivity=wanted,
         notes=notes[:-1],
-        details=details,
+        details={"classifier": notes[-1]},
         min_cell=request.min_cell,
         in_file=True,
     )
 
 
-def _print(screen: Screen, comparison: Comparison, notes: list[str], report: Path | None) -> None:
+def _print(screen: Screen, comparison: Comparison, notes: list[str], written: list[tuple[str, Path]]) -> None:
     for note in notes:
         screen.say(note, style="bold" if note == _DRAFT else None)
     for name in comparison.evaluations:
@@ -311,8 +361,8 @@ def _print(screen: Screen, comparison: Comparison, notes: list[str], report: Pat
         _print_ranking(screen, comparison)
     for doubt in comparison.doubts:
         screen.say(f"{'!' if doubt.grave else '?'} {doubt.text}")
-    if report is not None:
-        screen.say(f"Report: {report}")
+    for what, file in written:
+        screen.say(f"{what}: {file}")
 
 
 def _costs(name: str, comparison: Comparison) -> Any:

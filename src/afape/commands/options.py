@@ -99,6 +99,22 @@ Report = Annotated[
     Path | None,
     typer.Option("--report", "-r", help="Write an HTML report, one file that needs no others.", show_default=False),
 ]
+ResultTables = Annotated[
+    list[Path] | None,
+    typer.Option(
+        "--table",
+        help="Write the costs as a table for a paper (.md, .tex), or all results as a workbook (.xlsx). Repeat it for each file.",
+        show_default=False,
+    ),
+]
+Appendix = Annotated[
+    Path | None,
+    typer.Option(
+        "--appendix",
+        help="Write the items of TRIPOD+AI and STARD, filled in as far as possible (.md).",
+        show_default=False,
+    ),
+]
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON in place of text.")]
 Seed = Annotated[int, typer.Option("--seed", min=0, help="Seed of splits, folds and random draws.")]
 Jobs = Annotated[int, typer.Option("--jobs", "-j", min=1, help="Number of processes.")]

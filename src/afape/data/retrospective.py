@@ -107,6 +107,7 @@ class Retrospective:
     positions: Ints
     original: Retrospective | None = None  # the records, if these have the label as a group
     weighs_labels: bool = False  # True if labels may be missing, although perhaps none is
+    problem_file: tuple[str, str] | None = None  # name and SHA-256 of the file that describes the problem
 
     def __init__(
         self,

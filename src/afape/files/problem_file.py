@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -85,6 +86,7 @@ class ProblemFile:
             words = in_file_words(str(error))
             raise self.source.error(self._place(words), f"the problem does not fit the data: {words}") from error
         self._check_given(data)
+        data.problem_file = (Path(self.source.name).name, hashlib.sha256(self.source.content.encode()).hexdigest())
         return data
 
     def _place(self, message: str) -> KeyPath:

@@ -16,12 +16,13 @@ from ..blocks.sites import Sites
 from ..files.writing import atomic_write, plain_value
 from ..results.comparison import Comparison
 from ..results.evaluation import Evaluation
+from ..results.numbers import cost, number
 from ..results.small_cells import without_small
 from ..sensitivity_analysis.analysis import Sensitivity
 from .figures import figures_of
 from .price_fields import prices_of
 from .sensitivity import sensitivity_of, starting_from_answer
-from .sentences import chance, cost, interval_words, number, percent
+from .sentences import chance, interval_words, percent
 from .summary import check_content, origin_of, page_estimator, summarize
 
 __all__ = ["render", "require_report", "write_report"]

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from functools import partial
-from math import floor, log10
 
 import numpy as np
 import pandas as pd
@@ -13,6 +12,7 @@ from ..estimators.estimate import Bounds, Estimate
 from ..estimators.unseen import ENOUGH_ROWS
 from ..missingness.assumptions import MAR, MCAR, MNAR
 from ..results.comparison import Comparison
+from ..results.numbers import cost, decimals_of
 from ..support.implications import INDICATOR
 
 __all__ = [
@@ -20,10 +20,7 @@ __all__ = [
     "answer_of",
     "assumption_words",
     "chance",
-    "cost",
-    "decimals_of",
     "interval_words",
-    "number",
     "percent",
     "weighed_words",
 ]
@@ -38,36 +35,6 @@ STANDING_ASSUMPTIONS = (
     "Every set of groups that the policy acquires was recorded in some similar cases.",
     "Neither the policy nor the classifier was trained on the rows of this evaluation.",
 )
-
-
-def number(value: float | None, digits: int = 4) -> str:
-    """Return significant digits, without an exponent where that is readable; the script of the page does the same."""
-    if value is None or value != value:
-        return "–"
-    if abs(value) == float("inf"):
-        return "∞" if value > 0 else "−∞"
-    if value != 0 and (abs(value) >= 1e7 or abs(value) < 1e-4):
-        text = f"{value:.3e}"
-    elif abs(value) >= 1000:
-        text = f"{value:,.0f}"
-    else:
-        text = f"{value:.{digits}g}"
-    return text.replace("-", "−") if value < 0 else text
-
-
-def decimals_of(totals: Iterable[Estimate]) -> int:
-    """Return with how many decimals the page writes costs: the largest total has four digits, and so all costs agree."""
-    sizes = [abs(e.bound_upper if isinstance(e, Bounds) else e.value) for e in totals]
-    largest = max((size for size in sizes if 0 < size < float("inf")), default=0.0)
-    return min(max(3 - floor(log10(largest)), 0), 12) if largest else 0
-
-
-def cost(value: float | None, decimals: int) -> str:
-    """Return a cost with this number of decimals; the script of the page does the same."""
-    if value is None or value != value or abs(value) == float("inf"):
-        return number(value)
-    text = f"{value:,.{decimals}f}"
-    return text.removeprefix("-") if not text.strip("-0.,") else text.replace("-", "−")
 
 
 def percent(share: float | None, digits: int = 1) -> str:

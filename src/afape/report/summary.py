@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import json
-import platform
 from collections.abc import Mapping, Sequence
-from importlib.metadata import version
 from typing import Any
 
 import numpy as np
@@ -19,11 +17,12 @@ from ..files.writing import plain_value
 from ..missingness.assumptions import MNAR
 from ..results.comparison import Comparison
 from ..results.evaluation import Evaluation, Origin
+from ..results.numbers import decimals_of
 from ..results.small_cells import shown_patterns, without_small
 from ..sensitivity_analysis.analysis import Sensitivity
 from .behaviour import behaviour_content
 from .sensitivity import is_repriced, sensitivity_content
-from .sentences import STANDING_ASSUMPTIONS, answer_of, assumption_words, decimals_of, weighed_words
+from .sentences import STANDING_ASSUMPTIONS, answer_of, assumption_words, weighed_words
 
 __all__ = ["difference", "origin_of", "page_estimator", "summarize"]
 
@@ -104,8 +103,13 @@ def summarize(
         "strength": strength,
         "data": _data(data, origin.recorded, prices, min_cell),
         "assumption": _assumption(found, origin, None if strength is None else strength["tips"], in_file=in_file),
-        "details": {**_versions(), "seed": origin.seed, **(details or {})},
+        "details": {**_made_from(found), **(details or {})},
     }
+
+
+def _made_from(found: Comparison) -> dict[str, str]:
+    """Return the provenance as short texts."""
+    return {} if found.provenance is None else found.provenance.lines()
 
 
 def check_content(notes: Any, details: Any) -> None:
@@ -282,8 +286,3 @@ def _data(data: RowCounts, recorded: RowCounts, prices: dict[str, float], min_ce
 def _unless_few(count: int, min_cell: int) -> int | None:
     """Return a number of rows, None if it is small but not 0."""
     return None if 0 < count < min_cell else count
-
-
-def _versions() -> dict[str, str]:
-    packages = {name: version(name) for name in ("numpy", "pandas", "scikit-learn")}
-    return {"afape": version("afape"), "python": platform.python_version(), **packages}

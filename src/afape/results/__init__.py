@@ -6,5 +6,15 @@ from .evaluation import Evaluation, NotEstimableError
 from .frontier import Frontier
 from .parts import Parts
 from .price_plane import PricePlane
+from .provenance import Provenance
 
-__all__ = ["BudgetCurve", "Comparison", "Evaluation", "Frontier", "NotEstimableError", "Parts", "PricePlane"]
+__all__ = [
+    "BudgetCurve",
+    "Comparison",
+    "Evaluation",
+    "Frontier",
+    "NotEstimableError",
+    "Parts",
+    "PricePlane",
+    "Provenance",
+]

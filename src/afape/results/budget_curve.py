@@ -17,6 +17,7 @@ from ..estimators.differences import simultaneous_intervals
 from ..estimators.estimate import Bounds, Estimate
 from ..files.writing import plain_records
 from .parts import Parts
+from .provenance import Provenance
 
 __all__ = ["TARGETS", "BudgetCurve"]
 
@@ -44,6 +45,8 @@ class BudgetCurve(HandsOutCopies):
         Kind of budget, as in `budget_curve`.
     confidence : float
         Level of the intervals.
+    provenance : Provenance or None
+        What the curve was made from; None for complete data.
     """
 
     budgets: tuple[float, ...]
@@ -52,6 +55,7 @@ class BudgetCurve(HandsOutCopies):
     estimator: str
     kind: str
     confidence: float
+    provenance: Provenance | None = None
 
     @cached_property
     def table(self) -> pd.DataFrame:
@@ -98,6 +102,7 @@ class BudgetCurve(HandsOutCopies):
             "estimator": self.estimator,
             "confidence": self.confidence,
             "table": plain_records(self.table),
+            "provenance": None if self.provenance is None else self.provenance.to_dict(),
         }
 
     def __repr__(self) -> str:

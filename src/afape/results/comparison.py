@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
@@ -21,13 +21,16 @@ from ..estimators.unseen import ENOUGH_ROWS
 from ..files.writing import plain_records
 from .doubts import Doubt, doubts_of
 from .evaluation import Evaluation, NotEstimableError
+from .exports import cost_table, named_estimators, shared_tables, write_workbook
 from .frontier import Frontier, frontier_of
 from .metrics import metrics_of
 from .parts import Parts
 from .price_plane import PricePlane, price_plane_of
+from .provenance import Provenance
 from .ranking import ranked_policies
+from .twins import own_name, twin
 
-__all__ = ["Comparison", "own_name"]
+__all__ = ["Comparison"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -82,6 +85,11 @@ class Comparison(HandsOutCopies):
         return points
 
     @property
+    def provenance(self) -> Provenance | None:
+        """What the results were made from, see `Evaluation.provenance`."""
+        return next(iter(self.evaluations.values())).provenance
+
+    @property
     def best_estimator(self) -> str:
         """Default estimator of `differences` and `ranking`: the preferred one with an answer for all policies."""
         here = self._preferred
@@ -112,7 +120,7 @@ class Comparison(HandsOutCopies):
         """Estimators that may rank policies, the preferred one first. Biased estimators are excluded."""
         choices = {c.name: c for e in self.evaluations.values() for c in e.choices}
         names = [c.name for method in ranked() for c in choices.values() if c.method is method]
-        return [n for n in names if _twin(n) not in names or "-miss" in n]  # of two names, keep "-miss"
+        return [n for n in names if twin(n) not in names or "-miss" in n]  # of two names, keep "-miss"
 
     def differences(self, estimator: str | None = None, target: str = "total") -> pd.DataFrame:
         """Compute paired differences of all pairs, with simultaneous intervals; one line per pair.
@@ -270,7 +278,9 @@ class Comparison(HandsOutCopies):
         """Return everything except the influence values as plain numbers and text, ready for JSON."""
         evaluations = {name: e.to_dict() for name, e in self.evaluations.items()}
         doubts = [doubt._asdict() for doubt in self.doubts]
-        return {"confidence": self.confidence, "doubts": doubts, "evaluations": evaluations, **self.standing()}
+        made = None if self.provenance is None else self.provenance.to_dict()
+        whole = {"confidence": self.confidence, "doubts": doubts, "evaluations": evaluations, "provenance": made}
+        return {**whole, **self.standing()}
 
     def standing(self) -> dict[str, Any]:
         """Return ranking and differences as plain numbers and text, or the reason why there are none."""
@@ -283,6 +293,49 @@ class Comparison(HandsOutCopies):
         except ValueError as error:  # nothing to rank by
             out["reason"] = str(error)
         return out
+
+    def to_markdown(self, estimators: Sequence[str] | None = None) -> str:
+        """Return the costs of all policies as a Markdown table.
+
+        Parameters
+        ----------
+        estimators : list of str, optional
+            Estimators to show, one line each per policy. Default: `best_estimator`.
+        """
+        return cost_table(self.evaluations, named_estimators(estimators, [self._default])).markdown()
+
+    def to_latex(self, estimators: Sequence[str] | None = None) -> str:
+        r"""Return the costs of all policies as a LaTeX table, for ``\usepackage{booktabs}``; see `to_markdown`."""
+        return cost_table(self.evaluations, named_estimators(estimators, [self._default])).latex()
+
+    def to_excel(self, path: str | Path) -> None:
+        """Write a workbook: all costs, ranking, differences, acquisitions and errors, metrics, support, provenance.
+
+        This needs ``pip install 'afape[excel]'``. ``path`` ends in ``.xlsx``.
+        """
+        write_workbook(path, {**self._standing_tables(), **shared_tables(self.evaluations, self._default)})
+
+    def to_appendix(self, path: str | Path) -> None:
+        """Write an appendix for a paper: the items of TRIPOD+AI and STARD, filled in as far as the evaluation knows.
+
+        What the authors must add is marked. The file is Markdown.
+        """
+        from ..report.appendix import write_appendix  # report is a higher layer than results
+
+        write_appendix(self, path)
+
+    @property
+    def _default(self) -> str:
+        """The best estimator; the first one if all are biased."""
+        try:
+            return self.best_estimator
+        except ValueError:
+            return next(iter(next(iter(self.evaluations.values())).answers))
+
+    def _standing_tables(self) -> dict[str, pd.DataFrame]:
+        found = self.standing()
+        tables = {"costs": self.table}
+        return tables | {name: pd.DataFrame(found[name]) for name in ("ranking", "differences") if found.get(name)}
 
     def to_html(self, path: str | Path, **content: Any) -> None:
         """Write one HTML page with costs, differences and what each policy does. Its reader can change the prices.
@@ -350,15 +403,3 @@ class Comparison(HandsOutCopies):
             return f"{head}. {few}\n{totals[columns].round(4).to_string(index=False)}"
         shown = self.ranking(usable[0]).round({"estimate": 4, "best": 3})
         return f"{head}, total cost by {usable[0]}\n{shown.to_string(index=False)}"
-
-
-def _twin(estimator: str) -> str:
-    """Return the name with ``-miss`` added or removed: the estimator with, or without, groups with gaps to adjust for."""
-    name, known = estimator.removesuffix("-gt"), "-gt" if estimator.endswith("-gt") else ""
-    return (name.removesuffix("-miss") if name.endswith("-miss") else f"{name}-miss") + known
-
-
-def own_name(evaluation: Evaluation, estimator: str) -> str:
-    """Return the name of the estimator for this policy: with or without ``-miss``."""
-    twin = _twin(estimator)
-    return twin if estimator not in evaluation.answers and twin in evaluation.answers else estimator

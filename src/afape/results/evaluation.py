@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
@@ -40,9 +40,11 @@ from ..walk.outcomes import Scored
 from ..walk.tariff import Tariff
 from .calibration import Calibration, calibration_of
 from .doubts import Doubt, doubts_of
+from .exports import cost_table, named_estimators, shared_tables, write_workbook
 from .metrics import metric_table, metrics_of
 from .parts import Parts
 from .price_plane import PricePlane, price_plane_of
+from .provenance import Provenance
 
 __all__ = ["Evaluation", "NotEstimableError", "Origin"]
 
@@ -77,6 +79,8 @@ class Origin:
         Tests of what the assumption implies, if they were done block by block.
     labels : Amounts or None
         Shares of the labels, if rows were evaluated in blocks.
+    provenance : Provenance or None
+        What the result was made from.
     """
 
     data: Retrospective | RowCounts
@@ -86,6 +90,7 @@ class Origin:
     run: PolicyRun | None = None
     tests: pd.DataFrame | None = None
     labels: Amounts | None = None
+    provenance: Provenance | None = None
 
     @cached_property
     def counts(self) -> RowCounts:
@@ -175,7 +180,7 @@ class Evaluation(HandsOutCopies):
     origin: Origin | None = field(default=None, repr=False)
 
     @staticmethod
-    def of(name: str, policy: Policy, run: PolicyRun) -> Evaluation:
+    def of(name: str, policy: Policy, run: PolicyRun, provenance: Provenance) -> Evaluation:
         """Return the evaluation of the policy with this name."""
         plan, described = run.plan, getattr(policy, "describe", None)
         rules = str(described()) if callable(described) else ""
@@ -192,7 +197,9 @@ class Evaluation(HandsOutCopies):
             replace(plan.recipe.tariff, fixed=ignores_values(policy)),
             stops=run.stops,
             paths=run.paths,
-            origin=Origin(plan.data.original or plan.data, plan.missingness, plan.seed, rules, run),
+            origin=Origin(
+                plan.data.original or plan.data, plan.missingness, plan.seed, rules, run, provenance=provenance
+            ),
         )
         by = "" if plan.levels is None else plan.levels.name
         parts = {
@@ -257,6 +264,11 @@ class Evaluation(HandsOutCopies):
     def targets(self) -> tuple[str, ...]:
         """Names of the estimated quantities: costs, then outcomes of the user."""
         return TARGETS if self.tariff is None else self.tariff.targets
+
+    @property
+    def provenance(self) -> Provenance | None:
+        """What the result was made from: versions, seed, options, checksums; None in parts of results."""
+        return None if self.origin is None else self.origin.provenance
 
     @property
     def best_estimator(self) -> str:
@@ -453,7 +465,39 @@ class Evaluation(HandsOutCopies):
             "warnings": list(self.support.warnings),
             "advice": list(self.support.advice),
             "subgroups": {level: plain_records(e.table) for level, e in self.subgroups.items()},
+            "provenance": None if self.provenance is None else self.provenance.to_dict(),
         }
+
+    def to_markdown(self, estimators: Sequence[str] | None = None) -> str:
+        """Return the costs as a Markdown table.
+
+        Parameters
+        ----------
+        estimators : list of str, optional
+            Estimators to show, one line each. Default: all.
+        """
+        return cost_table({self.policy: self}, named_estimators(estimators, list(self.answers))).markdown()
+
+    def to_latex(self, estimators: Sequence[str] | None = None) -> str:
+        r"""Return the costs as a LaTeX table, for ``\usepackage{booktabs}``; see `to_markdown`."""
+        return cost_table({self.policy: self}, named_estimators(estimators, list(self.answers))).latex()
+
+    def to_excel(self, path: str | Path) -> None:
+        """Write a workbook: all costs, acquisitions and errors, metrics, support and provenance.
+
+        This needs ``pip install 'afape[excel]'``. ``path`` ends in ``.xlsx``.
+        """
+        best = self._best_or_none or next(iter(self.answers))
+        write_workbook(path, {"costs": self.table, **shared_tables({self.policy: self}, best)})
+
+    def to_appendix(self, path: str | Path) -> None:
+        """Write an appendix for a paper: the items of TRIPOD+AI and STARD, filled in as far as the evaluation knows.
+
+        What the authors must add is marked. The file is Markdown.
+        """
+        from ..report.appendix import write_appendix  # report is a higher layer than results
+
+        write_appendix(self, path)
 
     def to_html(self, path: str | Path, **content: Any) -> None:
         """Write one HTML page: costs, assumption, support and what the policy does. Its reader can change the prices.

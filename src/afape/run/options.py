@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, fields
 from typing import Any, ParamSpec, TypeVar
 
+from .._arguments import shown
 from ..support.thresholds import SupportThresholds
 from ..walk.walker import WalkOptions
 from .bootstrap import Bootstrap
@@ -107,6 +108,15 @@ class Options:
         if odd := [name for name in given if name not in names]:
             raise TypeError(f"afape.{function} has no option {odd[0]!r}. Its options are {names}.")
         return Options(**given)
+
+    def changed(self) -> dict[str, str]:
+        """Return the options that differ from their defaults, as text; ``random_state`` and ``n_jobs`` are left out."""
+        named = {field.name: (getattr(self, field.name), field.default) for field in fields(self)}
+        return {
+            name: shown(value)
+            for name, (value, default) in named.items()
+            if value is not default and shown(value) != shown(default) and name not in ("random_state", "n_jobs")
+        }
 
 
 def with_options(function: Callable[P, R]) -> Callable[P, R]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from numbers import Integral
 from typing import Any
 
@@ -89,6 +89,8 @@ class Plan:
         Subgroups with their own estimates.
     seed : int or None
         ``random_state``, from which all seeds are derived.
+    changed : mapping
+        Options that the user changed, as text.
     repeats : tuple of Plan
         Plans with other folds and donors. Estimates are means over this plan and these.
     """
@@ -112,6 +114,7 @@ class Plan:
     outcomes: OwnOutcomes = NO_OUTCOMES
     levels: Levels | None = None
     seed: int | None = 0
+    changed: Mapping[str, str] = field(default_factory=dict)
     repeats: tuple[Plan, ...] = ()
 
     @property
@@ -179,6 +182,7 @@ def make_plan(data: Any, classifier: Any, missingness: Any, options: Options) ->
         outcomes=outcomes,
         levels=levels,
         seed=options.random_state,
+        changed=options.changed(),
     )
     return replace(plan, repeats=_repeats(plan, options, fold_seed, component_seed))
 

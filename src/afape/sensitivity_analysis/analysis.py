@@ -29,6 +29,7 @@ from .._copies import HandsOutCopies
 from ..missingness.known_propensity import KnownPropensity
 from ..propensity.binding import Propensities, bind_propensity
 from ..propensity.weights import View
+from ..results.provenance import Provenance, provenance_of
 from ..run.bootstrap import Bootstrap, run_bootstrap
 from ..run.plan import Plan
 from .stops import StopStates
@@ -74,6 +75,11 @@ class Sensitivity(HandsOutCopies):
     costs: UncertainCosts
     plan: Plan
     propensities: Propensities
+
+    @property
+    def provenance(self) -> Provenance:
+        """What the analysis was made from, see `Evaluation.provenance`."""
+        return provenance_of(self.plan)
 
     @property
     def policies(self) -> list[str]:
