@@ -3,9 +3,11 @@ PYTHON ?= python3
 VENV   := .venv
 BIN    := $(VENV)/bin
 OLDEST := .venv-oldest
+DOCS   := .venv-docs
+DIST   := .venv-dist
 JOBS   ?= 2
 
-.PHONY: demo test oldest lint docs bench fuzz mutants study paper paper-full clean
+.PHONY: demo test coverage oldest lint docs pages dist bench fuzz mutants study paper paper-full clean
 .DEFAULT_GOAL := demo
 
 # One stamp per set-up: quick the second time, done anew when the requirements change.
@@ -30,6 +32,10 @@ lint: $(VENV)/.test
 test: lint
 	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -q -n $(JOBS) --dist loadfile
 
+# The same tests; fails if they cover less of `src` than pyproject.toml says.
+coverage: lint
+	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -q -n $(JOBS) --dist loadfile --cov --cov-report=term:skip-covered
+
 # The fast part of the suite on the oldest dependencies that pyproject.toml allows, in an environment of its own. These use
 # what is deprecated in newer packages below them, which is no fault of ours.
 $(OLDEST)/.test: pyproject.toml tests/oldest.py
@@ -42,9 +48,27 @@ oldest: $(OLDEST)/.test
 	OMP_NUM_THREADS=1 $(OLDEST)/bin/python -m pytest -q -n $(JOBS) --dist loadfile -m "not slow" \
 		-W ignore::DeprecationWarning tests --ignore tests/agents --ignore tests/gym
 
-docs: $(VENV)/.test
-	$(BIN)/python -m sphinx -q -W -b html docs build/docs
+# The site, in an environment of its own that has only what it needs; warnings are errors.
+$(DOCS)/.docs: pyproject.toml
+	test -x $(DOCS)/bin/python || $(PYTHON) -m venv $(DOCS)
+	$(DOCS)/bin/python -m pip install --quiet --disable-pip-version-check -e '.[docs]'
+	touch $@
+
+docs: $(DOCS)/.docs
+	$(DOCS)/bin/python -m sphinx -q -W --keep-going -b html docs build/docs
 	@echo "Written to build/docs/index.html"
+
+# Outputs and pictures in the pages, after numbers have changed.
+pages: $(VENV)/.test
+	OMP_NUM_THREADS=1 $(BIN)/python docs/make.py
+
+# Archive and wheel, and the wheel in an empty environment with its dependencies from the package index.
+dist: $(VENV)/.test
+	rm -rf dist $(DIST)
+	$(BIN)/python -m build
+	$(PYTHON) -m venv $(DIST)
+	$(DIST)/bin/python -m pip install --quiet --disable-pip-version-check "$$(ls dist/*.whl)[report]"
+	cd $(DIST) && bin/afape demo --rows 2000 --report demo.html > demo.txt && test -s demo.html
 
 bench: $(VENV)/.test
 	$(BIN)/python benchmarks/bench.py
@@ -81,5 +105,5 @@ paper-full: $(VENV)/.test
 	$(BIN)/afape reproduce all --full --jobs $(JOBS) --out build/paper-full
 
 clean:
-	rm -rf $(VENV) $(OLDEST) build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis src/*.egg-info
+	rm -rf $(VENV) $(OLDEST) $(DOCS) $(DIST) build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis .coverage src/*.egg-info
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +

@@ -1,5 +1,6 @@
 """The documentation: its commands run as written, the names in it exist, it lists all public names, and it builds."""
 
+import importlib.util
 import operator
 import re
 import shlex
@@ -16,6 +17,9 @@ import afape
 from afape.commands.main import app
 
 ROOT = Path(__file__).parents[1]
+SPECIFICATION = importlib.util.spec_from_file_location("docs_make", ROOT / "docs" / "make.py")
+make = importlib.util.module_from_spec(SPECIFICATION)
+SPECIFICATION.loader.exec_module(make)
 DOCS = ROOT / "docs"
 PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *DOCS.rglob("*.md")]
 BLOCK = re.compile(r"```(\w+)\n(.*?)```", re.DOTALL)
@@ -69,19 +73,62 @@ def test_the_commands_of_the_readme_run_as_they_are_written(tmp_path, monkeypatc
 
 def test_problem_files_in_the_documentation_can_be_read(tmp_path):
     found = 0
-    for page in DOCS.rglob("*.md"):
+    for page in set(DOCS.rglob("*.md")) - {DOCS / "guides" / "benchmark.md"}:  # its file describes an experiment
         for kind, content in blocks(page.read_text()):
             if kind == "toml":
                 (tmp_path / "p.toml").write_text(content)
                 afape.read_problem(tmp_path / "p.toml")
                 found += 1
     assert found == 3
+    for file in DOCS.rglob("*.toml"):
+        afape.read_problem(file)
+
+
+def listed_in(page):
+    """Pages in the tables of contents of a page, and in those of the pages listed there."""
+    for tree in re.findall(r"```\{toctree\}\n(.*?)```", page.read_text(), re.DOTALL):
+        for name in re.findall(r"^([a-z0-9/-]+)$", tree, re.MULTILINE):
+            yield page.parent / f"{name}.md"
+            yield from listed_in(page.parent / f"{name}.md")
 
 
 def test_every_page_is_in_the_index():
-    pages = {p.relative_to(DOCS).with_suffix("").as_posix() for p in DOCS.rglob("*.md")}
-    listed = set(re.findall(r"^([a-z0-9/-]+)$", (DOCS / "index.md").read_text(), re.MULTILINE))
-    assert pages - {"index"} == listed
+    assert set(DOCS.rglob("*.md")) - {DOCS / "index.md"} == set(listed_in(DOCS / "index.md"))
+
+
+def test_what_is_made_is_up_to_date():
+    """`python docs/make.py` writes the table of estimators and llms.txt."""
+    page = (DOCS / "estimators.md").read_text()
+    assert make.with_estimators(page) == page
+    assert make.llms() == (DOCS / "llms.txt").read_text()
+
+
+def test_every_page_with_code_is_run():
+    """By pytest as a doctest, by the test of the tutorial, or by that of the mistakes."""
+    doctested = [p for p in PAGES if re.search(r"^ *>>> ", p.read_text(), re.MULTILINE) and p != DOCS / "tutorial.md"]
+    assert len(doctested) > 20
+    assert set(doctested) == set(make.pages())
+    for page in PAGES:
+        for kind, content in blocks(page.read_text()):
+            assert kind != "python" or content.startswith(">>> "), (page, content)
+
+
+def test_every_picture_is_made_by_the_code_of_its_page():
+    for page in PAGES:
+        text = page.read_text()
+        for picture in re.findall(r"!\[[^\]]+\]\(([\w/.-]+)\)(?!\])", text):
+            made = f'savefig("{picture}"' in text or picture == "docs/images/report.png"
+            assert made, (page, picture)
+            assert 5_000 < (page.parent / picture).stat().st_size < 300_000, picture
+    for picture in DOCS.rglob("*.png"):
+        assert [p for p in PAGES if f"{picture.name})" in p.read_text()], picture
+
+
+def test_the_readme_is_short_and_names_the_two_commands():
+    text = (ROOT / "README.md").read_text()
+    assert len(text.splitlines()) <= 140
+    assert "    make demo " in text
+    assert "    make test " in text
 
 
 def test_commands_are_documented():
@@ -117,7 +164,8 @@ def test_paths_in_the_documentation_exist():
         for path in re.findall(r"`((?:benchmarks|docs|src|studies|tests)/[\w/.-]+)`", page.read_text()):
             assert (ROOT / path).exists(), (page, path)
         for path in re.findall(r"\]\(((?!https?:)[^)#]+)", page.read_text()):
-            assert (page.parent / path).exists(), (page, path)
+            if '"' not in path and "'" not in path:  # code such as found["all"](...)
+                assert (page.parent / path).exists(), (page, path)
 
 
 @pytest.mark.slow
@@ -132,3 +180,5 @@ def test_the_site_builds_without_a_network(tmp_path):
     remote = re.compile(r'<(?:script|link)[^>]*(?:src|href)="(?:https?:)?//')
     assert not [page.name for page in tmp_path.rglob("*.html") if remote.search(page.read_text())]
     assert "Estimate what a policy would cost" in (tmp_path / "api.html").read_text()
+    assert "hajek" in (tmp_path / "searchindex.js").read_text()
+    assert (tmp_path / "llms.txt").read_text() == (DOCS / "llms.txt").read_text()

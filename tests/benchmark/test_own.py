@@ -228,9 +228,9 @@ def test_the_command_finds_the_table_beside_the_description(tmp_path, monkeypatc
     assert "There is no file" in result.output
 
 
-def test_the_readme_describes_an_experiment_that_runs(tmp_path):
-    readme = (Path(__file__).parents[2] / "README.md").read_text()
-    (text,) = re.findall(r"```toml\n(.*?)```", readme, re.DOTALL)
+def test_the_guide_describes_an_experiment_that_runs(tmp_path):
+    guide = (Path(__file__).parents[2] / "docs" / "guides" / "benchmark.md").read_text()
+    (text,) = re.findall(r"```toml\n(.*?)```", guide, re.DOTALL)
     file = write_small(tmp_path, text)
     result = CliRunner().invoke(app, ["benchmark", str(file), "--quick", "--out", str(tmp_path / "out")])
     assert result.exit_code == 0, result.output

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import hashlib
-from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
+from .. import __version__
 from ..data.checksum import checksum_of_records
 from ..data.retrospective import Retrospective
 from .agents import saved_agent_file
@@ -31,7 +31,7 @@ def identity_of(description: Description, complete: Retrospective, seed: int) ->
         "fingerprint": description.fingerprint,
         "seed": seed,
         "quick": description.quick,
-        "afape": version("afape"),
+        "afape": __version__,
         "table": checksum_of_records(complete),
         "agents": {name: _checksum_of_file(file) for name, file in files.items() if file is not None},
     }

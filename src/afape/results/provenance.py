@@ -7,17 +7,18 @@ import platform
 import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
-from importlib.metadata import PackageNotFoundError, version
+from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
+from .. import __version__
 from ..data.checksum import checksum_of_records
 from ..data.retrospective import Retrospective
 from ..run.plan import Plan
 
 __all__ = ["Provenance", "file_checksum", "joined_provenance", "provenance_of"]
 
-_PACKAGES = ("afape", "numpy", "scipy", "pandas", "scikit-learn")
+_PACKAGES = ("numpy", "scipy", "pandas", "scikit-learn")
 
 
 @dataclass(frozen=True)
@@ -121,10 +122,5 @@ def _problem(data: Retrospective) -> dict[str, Any]:
 
 
 def _versions() -> dict[str, str]:
-    found = {"python": platform.python_version(), "platform": f"{sys.platform} {platform.machine()}"}
-    for name in _PACKAGES:
-        try:
-            found[name] = version(name)
-        except PackageNotFoundError:  # run from a folder that is not installed
-            continue
-    return found
+    system = {"python": platform.python_version(), "platform": f"{sys.platform} {platform.machine()}"}
+    return {"afape": __version__, **system, **{name: version(name) for name in _PACKAGES}}
