@@ -12,6 +12,7 @@ html_theme = "furo"
 html_title = "afape"
 html_math_renderer = "mathml"
 html_copy_source = False
+html_show_copyright = False
 html_static_path = ["_static"]
 html_css_files = ["formulas.css"]
 html_extra_path = ["llms.txt"]

@@ -32,6 +32,8 @@ def pages() -> list[Path]:
 def run(page: Path) -> None:
     """Run the code of a page, correct its outputs and copy the pictures that it writes."""
     text = page.read_text()
+    if re.search(r"^(?:>>>|\.\.\.).*\n```$", text, re.MULTILINE):
+        raise ValueError(f"{page}: code needs an empty line before its closing fence, which would else be an output.")
     test = doctest.DocTestParser().get_doctest(text, {"__name__": "__main__"}, page.name, str(page), 0)
     changes: list[tuple[int, str, str]] = []
 
@@ -60,7 +62,9 @@ def run(page: Path) -> None:
         for start, want, got in changes:
             if start == example.lineno:
                 first = start + example.source.count("\n")
-                lines[first : first + want.count("\n")] = got.splitlines(keepends=True)
+                lines[first : first + want.count("\n")] = [
+                    line if line.strip() else "<BLANKLINE>\n" for line in got.splitlines(True)
+                ]
     if changes:
         page.write_text("".join(lines))
         print(f"{page.relative_to(ROOT)}: {len(changes)} outputs corrected")
@@ -86,7 +90,11 @@ def with_estimators(text: str) -> str:
 def llms() -> str:
     """Return llms.txt: every page with its title and its first sentence, by section, in the order of the index."""
     index = (DOCS / "index.md").read_text()
-    out = ["# afape", "", "> What would this active-feature-acquisition agent cost if we deployed it? afape answers from"]
+    out = [
+        "# afape",
+        "",
+        "> What would this active-feature-acquisition agent cost if we deployed it? afape answers from",
+    ]
     out += ["> retrospective records in which many features were never measured.", ""]
     for caption, names in re.findall(r":caption: (.*?)\n\n(.*?)\n```", index, re.DOTALL):
         out += [f"## {caption}", ""]
@@ -101,9 +109,9 @@ def llms() -> str:
 def first_sentence(text: str) -> str:
     """Return the first sentence of the first paragraph of a page, without links and pictures."""
     body = re.split(r"\n\n", re.sub(r"^---.*?---\n", "", text, flags=re.DOTALL).strip())
-    paragraph = next(p for p in body[1:] if re.match(r"[A-Z`]", p))
-    plain = re.sub(r"\[(.*?)\]\(.*?\)", r"\1", " ".join(paragraph.split()))
-    return re.match(r".*?[.?:](?= |$)", plain).group().rstrip(":") if re.search(r"[.?:](?= |$)", plain) else plain
+    paragraph = next(p for p in body[1:] if re.match(r"[A-Z`-]", p))
+    plain = re.sub(r"\[(.*?)\]\(.*?\)", r"\1", " ".join(paragraph.split())).replace("**", "").removeprefix("- ")
+    return re.match(r".*?[.?](?= |$)|.*", plain).group()
 
 
 def report() -> None:

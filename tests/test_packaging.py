@@ -70,7 +70,9 @@ def test_the_wheel_works_in_an_environment_without_the_project(built, tmp_path):
     (site,) = (tmp_path / "env").glob("lib/python*/site-packages")
     zipfile.ZipFile(built[0]).extractall(site)
     dependencies = Path(pytest.__file__).parents[1]
-    (site / "dependencies.pth").write_text(f"{dependencies}\n")  # its own .pth files, such as the project's, are not read
+    (site / "dependencies.pth").write_text(
+        f"{dependencies}\n"
+    )  # its own .pth files, such as the project's, are not read
     python = str(tmp_path / "env" / "bin" / "python")
     code = (
         "import afape, importlib.metadata as m, json, pathlib\n"

@@ -1,5 +1,6 @@
 """The commands: from a table to a report, and messages on bad input."""
 
+import hashlib
 import json
 import os
 import pickle
@@ -88,6 +89,28 @@ def test_a_report_leaves_out_what_was_not_asked_for(folder):
     found = json.loads(run("evaluate", "cells.csv", *arguments).stdout)
     assert "There is no sensitivity analysis" in (folder / "short.html").read_text()
     assert "--no-sensitivity" in found["command"]
+
+
+def test_tables_and_appendix_are_written_and_say_how_they_were_made(folder):
+    files = ["--table", "t.md", "--table", "t.tex", "--table", "t.xlsx", "--appendix", "a.md"]
+    said = json.loads(
+        run("evaluate", "cells.csv", "-p", "cells.toml", "--policy", "none", *files, "--json", *QUICK).stdout
+    )
+    assert said["tables"] == ["t.md", "t.tex", "t.xlsx"]
+    assert (folder / "t.md").read_text().startswith("| policy | acquisition |")
+    assert r"\toprule" in (folder / "t.tex").read_text()
+    assert "cells.csv" in "".join(pd.read_excel(folder / "t.xlsx", sheet_name="provenance")["value"].astype(str))
+    made = said["provenance"]
+    assert made["table"] == {
+        "name": "cells.csv",
+        "sha256": hashlib.sha256((folder / "cells.csv").read_bytes()).hexdigest(),
+    }
+    assert made["problem_file"]["sha256"] == hashlib.sha256((folder / "cells.toml").read_bytes()).hexdigest()
+    assert "--appendix a.md" in made["command"]
+    appendix = (folder / "a.md").read_text()
+    assert f"command: {made['command']}".replace("_", "\\_") in appendix
+    result = run("evaluate", "cells.csv", "-p", "cells.toml", "--policy", "none", "--table", "t.csv", code=2)
+    assert "--table 't.csv' must end in one of .md, .tex, .xlsx" in result.stderr
 
 
 def test_the_same_command_gives_the_same_numbers(folder):
