@@ -108,7 +108,7 @@ def test_every_page_with_code_is_run():
     doctested = [p for p in PAGES if re.search(r"^ *>>> ", p.read_text(), re.MULTILINE) and p != DOCS / "tutorial.md"]
     assert len(doctested) > 20
     assert set(doctested) == set(make.pages())
-    for page in PAGES:
+    for page in set(PAGES) - {DOCS / "howto" / "mistakes.md"}:
         for kind, content in blocks(page.read_text()):
             assert kind != "python" or content.startswith(">>> "), (page, content)
 

@@ -64,7 +64,7 @@ def test_wheel_and_archive_hold_everything(built):
 
 
 @pytest.mark.slow
-def test_the_wheel_works_in_an_environment_without_the_project(built, tmp_path):
+def test_the_wheel_works_in_an_environment_without_the_project(built, tmp_path, monkeypatch):
     """Only its dependencies are there, borrowed from the environment of the tests."""
     run(sys.executable, "-m", "venv", "--without-pip", str(tmp_path / "env"))
     (site,) = (tmp_path / "env").glob("lib/python*/site-packages")
@@ -74,17 +74,26 @@ def test_the_wheel_works_in_an_environment_without_the_project(built, tmp_path):
         f"{dependencies}\n"
     )  # its own .pth files, such as the project's, are not read
     python = str(tmp_path / "env" / "bin" / "python")
-    code = (
-        "import afape, importlib.metadata as m, json, pathlib\n"
-        "from afape.datasets import make_ward\n"
-        "names = {n: str(getattr(afape, n)) for n in afape.__all__}\n"
-        "from afape.benchmark import describe\n"
-        "assert 'heloc' in describe('heloc')\n"
-        "print(json.dumps([afape.__file__, m.version('afape'), len(make_ward(10))]))"
-    )
+    code = """
+import importlib.metadata, json, afape
+from afape.benchmark import describe
+from afape.datasets import make_ward
+names = [getattr(afape, name) for name in afape.__all__]
+assert describe("heloc").is_file()
+problem = afape.Problem({"age": ["age"], "cbc": ["cbc"], "lactate": ["lactate"]}, costs={"cbc": 26, "lactate": 12},
+                        label="died", misclassification_cost=500)
+train, test = afape.Retrospective(make_ward(600), problem).split([0.5, 0.5], random_state=0)
+classifier = afape.ImputedClassifier().fit(train)
+found = afape.evaluate(test, afape.AcquireNone(), classifier, missingness=afape.MCAR(), estimators=["ipw-semi"])
+found.to_html("report.html", sensitivity=False)
+found.to_appendix("appendix.md")
+print(json.dumps([afape.__file__, importlib.metadata.version("afape"), len(test)]))
+"""
+    monkeypatch.chdir(tmp_path)
     file, version, rows = json.loads(run(python, "-c", code, PYTHONPATH="", PYTHONSAFEPATH="1"))
     assert Path(file).is_relative_to(site)
     assert version == afape.__version__
-    assert rows == 10
+    assert rows == 300
+    assert (tmp_path / "report.html").stat().st_size > 50_000
     help_text = run(python, "-m", "afape", "--help", PYTHONPATH="", PYTHONSAFEPATH="1")
     assert "compare" in help_text
