@@ -92,6 +92,7 @@ def test_a_report_leaves_out_what_was_not_asked_for(folder):
 
 
 def test_tables_and_appendix_are_written_and_say_how_they_were_made(folder):
+    pytest.importorskip("openpyxl")
     files = ["--table", "t.md", "--table", "t.tex", "--table", "t.xlsx", "--appendix", "a.md"]
     said = json.loads(
         run("evaluate", "cells.csv", "-p", "cells.toml", "--policy", "none", *files, "--json", *QUICK).stdout
