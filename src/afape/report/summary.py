@@ -8,17 +8,10 @@ from typing import Any
 
 import numpy as np
 
-<<<<<<< HEAD
+from .. import __version__
 from .._arguments import check_count, check_flag, check_instance, check_mapping, check_texts, shown
 from ..check import check_of
 from ..data.row_counts import RowCounts
-=======
-from .. import __version__
-from .._arguments import check_count, check_instance, check_mapping, check_texts, shown
-from .._arrays import effective_size, mean_of, tally, unique_sets
-from ..check import check_missingness
-from ..data.retrospective import Retrospective
->>>>>>> ec2e25e (DOC Say which policies the rejected tests are about)
 from ..estimators.estimate import TARGETS, Bounds, Estimate
 from ..files.toml_words import in_file_words
 from ..files.writing import plain_value
@@ -117,7 +110,11 @@ def summarize(
 
 def _made_from(found: Comparison) -> dict[str, str]:
     """Return the provenance as short texts."""
-    return {"afape": __version__} if found.provenance is None else found.provenance.lines()
+    return (
+        {"afape": __version__, "seed": str(origin_of(found).seed)}
+        if found.provenance is None
+        else found.provenance.lines()
+    )
 
 
 def check_content(notes: Any, details: Any) -> None:
