@@ -16,6 +16,7 @@ import afape
 from afape.data.checksum import checksum_of_records
 from afape.report.facts import _FACTS
 from afape.results.exports import CostTable
+from afape.results.provenance import joined_provenance
 
 POLICIES = {"all & more": afape.AcquireAll(), "=none": afape.AcquireNone()}
 
@@ -89,6 +90,14 @@ def test_provenance_is_in_every_result(found):
     assert made.problem["groups"]["cbc"] == {"columns": ["cbc"], "price": 26.0}
     plain = json.loads(json.dumps(found.to_dict()))
     assert plain["provenance"] == plain["evaluations"]["=none"]["provenance"] == json.loads(json.dumps(made.to_dict()))
+
+
+def test_parts_of_the_rows_have_one_record_together(found):
+    one = found.provenance.to_dict()
+    joined = joined_provenance([one, one], seed=5)
+    assert (joined.rows, joined.seed, joined.problem) == (2 * 630, 5, one["problem"])
+    assert joined.data not in (one["data"], joined_provenance([one], seed=5).data)
+    assert joined_provenance([one, None], seed=5) is None
 
 
 def test_the_checksum_tells_tables_apart():
