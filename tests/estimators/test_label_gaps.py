@@ -68,7 +68,7 @@ def test_the_efficient_estimator_with_any_conditional_means(seed, hidden, monkey
     monkeypatch.setattr(
         Mixture,
         "left_out",
-        property(lambda m: np.tile(shares[: len(m.shares)] / shares[: len(m.shares)].sum(), (5, 1))),
+        property(lambda m: np.tile(shares[: len(m.shares)] / shares[: len(m.shares)].sum(), (20, 1))),
     )
     law = Law(seed)
     found = law.evaluated(["eff-semi"], propensity=afape.KnownPropensity(law.known), values=WRONG, normalize=False)

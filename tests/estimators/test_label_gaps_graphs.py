@@ -67,7 +67,7 @@ def test_the_efficient_estimator_with_any_conditional_means(kind, seed, hidden, 
 
     def left_out(mixture):
         own = shares[: len(mixture.shares)]
-        return np.tile(own / own.sum(), (5, 1))
+        return np.tile(own / own.sum(), (20, 1))
 
     monkeypatch.setattr(Completer, "_completed", completed)
     monkeypatch.setattr(Mixture, "left_out", property(left_out))
