@@ -7,7 +7,7 @@ DOCS   := .venv-docs
 DIST   := .venv-dist
 JOBS   ?= 2
 
-.PHONY: demo test coverage oldest lint docs pages dist bench fuzz mutants study paper paper-full clean
+.PHONY: demo test coverage oldest lint docs pages dist bench fuzz mutants study paper paper-full clean scale
 .DEFAULT_GOAL := demo
 
 # One stamp per set-up: quick the second time, done anew when the requirements change.
@@ -75,6 +75,11 @@ bench: $(VENV)/.test
 	$(BIN)/python benchmarks/parts.py
 	$(BIN)/python benchmarks/wide.py
 
+# Ten million rows, and a cluster of two workers: about an hour on two idle cores.
+scale: $(VENV)/.test
+	$(BIN)/python benchmarks/scale.py memory
+	$(BIN)/python benchmarks/scale.py cluster
+
 fuzz: $(VENV)/.test
 	$(BIN)/python tests/files/fuzz.py --inputs 100000
 
@@ -95,6 +100,7 @@ study: $(VENV)/.test
 	$(BIN)/python -m studies sizes --jobs $(JOBS)
 	$(BIN)/python -m studies efficiency --jobs $(JOBS)
 	$(BIN)/python -m studies support --jobs $(JOBS)
+	$(BIN)/python -m studies blocks --jobs $(JOBS)
 
 # The paper's experiments, about an hour on two cores. `make paper-full` repeats data sets of the paper's sizes, which takes days.
 # Both continue where they were interrupted.

@@ -114,14 +114,14 @@ def efficiency(
     _print(screen, summary, out)
 
 
-@app.command()
-def blocks(
-    draws: _Draws = 200,
+@app.command("blocks")
+def rows_in_blocks(
+    draws: Annotated[int, typer.Option(min=0, help="Data sets for the coverage; 0 to leave it out.")] = 200,
     rows: _Rows = 40_000,
     large: Annotated[int, typer.Option(min=1000, help="Rows of the table that is compared with its blocks.")] = 400_000,
-    estimators: Annotated[
-        str, typer.Option(help="Estimators of that comparison, separated by commas.")
-    ] = "ipw-semi,drl-semi",
+    blocks: Annotated[str, typer.Option(help="Numbers of blocks of that comparison, separated by commas.")] = "4,16",
+    estimators: Annotated[str, typer.Option(help="Its estimators, separated by commas.")] = "ipw-semi,drl-semi",
+    problems: Annotated[str, typer.Option(help="Problems, separated by commas.")] = "synthetic,parabola",
     jobs: _Jobs = 1,
     out: _Out = Path("studies/blocks"),
 ) -> None:
@@ -129,8 +129,12 @@ def blocks(
     screen = Screen()
     with screen.work(_INTERRUPTED) as tell:
         task = Task(out, draws, rows, jobs, lambda done, total: tell("batches", done, total))
-        summary = blocks_study(task, large, estimators=tuple(estimators.split(",")))
-    _print(screen, summary, out)
+        numbers = tuple(map(int, blocks.split(",")))
+        summary = blocks_study(task, large, numbers, tuple(estimators.split(",")), tuple(problems.split(",")))
+    if draws:
+        _print(screen, summary, out)
+    else:
+        screen.say(summary.to_string(index=False, float_format="{:.4g}".format))
 
 
 @app.command()

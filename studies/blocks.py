@@ -28,17 +28,17 @@ from studies.simulation import Task, summarise, true_costs
 
 __all__ = ["blocks_study"]
 
-PROBLEMS = ("synthetic", "parabola, linear imputer")
+PROBLEMS = ("synthetic", "parabola")  # first words of their names
 _POLICIES = 2  # the first of every problem
 _COVERED = ("ipw-semi", "drl-semi")
 
 
-def _problems() -> list[StudyProblem]:
-    return [p for p in study_problems(None) if p.name in PROBLEMS]
-
-
 def _stem(problem: StudyProblem) -> str:
     return problem.name.split(",")[0]
+
+
+def _problems(names: Sequence[str]) -> list[StudyProblem]:
+    return [p for p in study_problems(None) if _stem(p) in names and not p.real]
 
 
 def _written(data: Retrospective, folder: Path) -> Problem:
@@ -120,24 +120,31 @@ def blocks_study(
     large: int = 400_000,
     blocks: Sequence[int] = (4, 16),
     estimators: Sequence[str] = ("ipw-semi", "drl-semi"),
+    names: Sequence[str] = PROBLEMS,
 ) -> pd.DataFrame:
-    """Compare blocks with the whole at ``large`` rows, and count how often intervals from four blocks hold."""
+    """Compare blocks with the whole at ``large`` rows, and count how often intervals from four blocks hold.
+
+    Without draws, only the comparison is done.
+    """
+    problems, how = _problems(names), "-".join([*map(str, blocks), *estimators])
     agreement = pd.concat(
         [
             run_draws(
                 partial(_agreement, problem, large, tuple(blocks), tuple(estimators)),
                 1,
-                task.out / f"draws-whole-{_stem(problem)}-{'-'.join(estimators)}",
+                task.out / f"draws-whole-{_stem(problem)}-{large}-{how}",
                 f"blocks {blocks}; {problem.name}; {estimators}; {large} rows; {checksum_of_records(problem.population)}",
                 batch=1,
             )
-            for problem in _problems()
+            for problem in problems
         ],
         ignore_index=True,
-    )
-    agreement.drop(columns="draw").to_csv(task.out / "agreement.csv", index=False, float_format="%.6g")
+    ).drop(columns="draw")
+    agreement.to_csv(task.out / f"agreement-{'-'.join(names)}-{how}.csv", index=False, float_format="%.6g")
+    if task.n_draws == 0:
+        return agreement
     draws = []
-    for problem in _problems():
+    for problem in problems:
         policies = dict(list(problem.policies.items())[:_POLICIES])
         truth = true_costs(problem.population, policies, problem.classifier)
         found = run_draws(
