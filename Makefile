@@ -7,7 +7,7 @@ DOCS   := .venv-docs
 DIST   := .venv-dist
 JOBS   ?= 2
 
-.PHONY: demo test coverage oldest lint docs pages dist bench fuzz mutants study paper paper-full clean scale
+.PHONY: demo test oldest lint docs pages dist bench fuzz mutants study paper paper-full clean scale
 .DEFAULT_GOAL := demo
 
 # One stamp per set-up: quick the second time, done anew when the requirements change.
@@ -29,12 +29,9 @@ lint: $(VENV)/.test
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 
+# COVERAGE=--cov also fails if the tests reach less of `src` than pyproject.toml says.
 test: lint
-	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -q -n $(JOBS) --dist loadfile
-
-# The same tests; fails if they cover less of `src` than pyproject.toml says.
-coverage: lint
-	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -q -n $(JOBS) --dist loadfile --cov --cov-report=term:skip-covered
+	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -q -n $(JOBS) --dist loadfile $(COVERAGE)
 
 # The fast part of the suite on the oldest dependencies that pyproject.toml allows, in an environment of its own. These use
 # what is deprecated in newer packages below them, which is no fault of ours.
