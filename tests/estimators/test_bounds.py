@@ -172,7 +172,7 @@ def test_efficient_bounds_equal_brute_force_whatever_the_means(world, monkeypatc
 
     Rows that enumerate a world are no sample, in which shares are chosen on other rows: all have the same shares.
     """
-    monkeypatch.setattr(Mixture, "left_out", property(lambda mixture: np.tile(mixture.shares, (5, 1))))
+    monkeypatch.setattr(Mixture, "left_out", property(lambda mixture: np.tile(mixture.shares, (20, 1))))
     data, _, mass = world.everything()
     options = {"propensity": world.known_propensity(), "thresholds": EVERYTHING, "normalize": False, "n_folds": 1}
     given = afape.MAR(given=[f"g{i}" for i in world.given])
