@@ -90,9 +90,11 @@ class Server:
                     yield mutant, [source, str(file), mutant.number, owner, functions[str(file), owner]]
 
     def _recorded(self, items: list[pytest.Item]) -> dict | None:
-        """Return seconds and called functions of the tests that pass; those of files that did not change are kept."""
+        """Return seconds and called functions of the tests that pass; kept as long as neither code nor tests change."""
         kept = json.loads(self.kept.read_text()) if self.kept.exists() else {}
-        hashes = {path: hashlib.sha256(path.read_bytes()).hexdigest()[:12] for path in {item.path for item in items}}
+        code = b"".join(path.read_bytes() for path in sorted(self.root.rglob("*.py")))
+        paths = {item.path for item in items}
+        hashes = {path: hashlib.sha256(code + path.read_bytes()).hexdigest()[:12] for path in paths}
         left = [item for item in items if f"{item.nodeid} {hashes[item.path]}" not in kept]
         for k, item in enumerate(left):
             if time.monotonic() > self.ends:

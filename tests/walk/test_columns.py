@@ -121,6 +121,8 @@ def test_tables_are_joined_and_rows_left_out():
     assert len(pieces) > 2
     assert_array_equal(whole.row[whole.edge_state], np.concatenate([p.row[p.edge_state] for p in pieces]))
     inside = whole.edge_child >= 0
+    assert_array_equal(inside, np.concatenate([p.edge_child >= 0 for p in pieces]))
+    assert_array_equal(whole.depth[whole.edge_child[inside]], whole.depth[whole.edge_state[inside]] + 1)
     assert_array_equal(whole.row[whole.edge_child[inside]], whole.row[whole.edge_state[inside]])
     assert whole.without(np.array([], dtype=int)) is whole
     rest = whole.without(np.array([0, 5]))

@@ -106,7 +106,7 @@ def test_simulation_may_do_more_than_the_policy():
         assert_allclose(sampled.mean(axis=0), exact.mean(axis=0), rtol=0.1)
 
 
-@pytest.mark.filterwarnings("ignore::afape.warnings.SupportWarning")
+@pytest.mark.filterwarnings("ignore::afape.warnings.SupportWarning", "ignore::afape.warnings.NormalizerWarning")
 def test_every_row_of_a_chunk_may_overflow():
     data = wide_problem(5, 30)
     result = afape.evaluate(
