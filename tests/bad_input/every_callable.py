@@ -25,8 +25,8 @@ SOURCE = str(Path(afape.__file__).parent)
 ENGINE = frozenset(
     """
     action_values ask ask_root batches between bind checked codes completed conditioning cost_matrix ending_loss
-    exploration from_state graph_on group_index impute keeping lookup n_endings of packed pairs_with posterior predict predict_proba
-    probabilities reach reasons records rows seen stop_value superset units unpacked within without
+    exploration from_state graph_on group_index impute keeping lookup n_endings of packed pairs_with posterior predict
+    predict_proba probabilities reach reasons records rows seen stop_value superset units unpacked within without
     """.split()  # noqa: SIM905
 )
 # Results that the library makes, protocols, and helpers of its own; their methods are called like all others.
