@@ -60,7 +60,7 @@ TROUBLES = {  # the doubt, and how it is planted
         "rows", lambda s: judged(records(s, 600, lambda a, z, y: -1 + 3.5 * a), policies={"b": POLICIES["b"]}),
     ),
     "imbalance": ("balance", lambda s: judged(records(s, log_odds=lambda a, z, y: 0.5 + 1.5 * z))),
-    "estimators apart": ("estimators", lambda s: judged(records(s, 8000, log_odds=CURVED), **LINEAR)),
+    "estimators apart": ("estimators", lambda s: judged(records(s, 12000, log_odds=CURVED), **LINEAR)),
     "unsupported": ("support", lambda s: judged(records(s, log_odds=lambda a, z, y: np.where(a < -0.5, -30, 1.0)))),
     "40 rows": ("tiny", lambda s: judged(records(s, 40))),
     "a useless classifier": ("classifier", lambda s: judged(records(s, problem=RARE), Always(0))),
