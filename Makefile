@@ -91,6 +91,7 @@ study: $(VENV)/.test
 	$(BIN)/python -m studies labels --draws 300 --jobs $(JOBS)
 	$(BIN)/python -m studies correction --jobs $(JOBS)
 	$(BIN)/python -m studies robustness --draws 40 --jobs $(JOBS)
+	$(BIN)/python -m studies seeds --draws 3 --jobs $(JOBS)
 	$(BIN)/python -m studies values --draws 60 --jobs $(JOBS)
 	$(BIN)/python -m studies outcomes --jobs $(JOBS)
 	$(BIN)/python -m studies intervals --draws 400
