@@ -85,13 +85,23 @@ def _write_page(summary: pd.DataFrame, task: Task) -> None:
     shown = summary.assign(
         spread=[f"{v:.2f}" for v in summary["spread"]], largest=[f"{v:.2f}" for v in summary["largest"]]
     ).drop(columns="seconds")
+    one, four = (_typical(summary, repeats) for repeats in (1, 4))
     above = summary[(summary["spread"] > _BAR) & (summary["repeats"] == 1)]
+    problems = "; ".join(summary["problem"].unique())
     (task.out / "README.md").write_text(
         "# Estimates over seeds\n\n"
-        f"Made by `python -m studies seeds --draws {task.n_draws} --rows {task.n_rows}`: {task.n_draws} data sets of "
-        f"{task.n_rows:,} rows per problem, each evaluated with {_SEEDS} seeds. *spread* is the standard deviation of the "
+        f"Made by `python -m studies seeds --draws {task.n_draws} --rows {task.n_rows}` (real tables: `--data FOLDER`), with "
+        f"{task.n_draws} data sets of {task.n_rows:,} rows per problem ({problems}), each evaluated with {_SEEDS} seeds. "
+        "*spread* is the standard deviation of the "
         "misclassification cost over seeds, divided by its standard error (root mean square over data sets); *largest* is that "
         "of one data set. Each spread of one data set is known to about a quarter of itself. *repeats* is `n_repeats`; `mi` "
         f"has 10 completed tables.\n\nWith one repeat, {len(above)} of {(summary['repeats'] == 1).sum()} lines are above "
-        f"{_BAR}. Four repeats halve the spread. For `mi`, `n_imputations=40` does.\n\n{markdown(shown)}\n"
+        f"{_BAR}. For `drl-semi` and `eff-semi` the root mean square over lines is {one:.2f} with one repeat and {four:.2f} with "
+        f"four.\n\n{markdown(shown)}\n"
     )
+
+
+def _typical(summary: pd.DataFrame, repeats: int) -> float:
+    """Root mean square of the spreads of `drl-semi` and `eff-semi`."""
+    own = summary[(summary["repeats"] == repeats) & summary["estimator"].isin(["drl-semi", "eff-semi"])]
+    return float(np.sqrt((own["spread"] ** 2).mean()))
