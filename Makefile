@@ -34,7 +34,8 @@ test: lint
 	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -q -n $(JOBS) --dist loadfile $(COVERAGE)
 
 # The fast part of the suite on the oldest dependencies that pyproject.toml allows, in an environment of its own. These use
-# what is deprecated in newer packages below them, which is no fault of ours.
+# what is deprecated in newer packages below them, which is no fault of ours. Left out: what needs packages of the extra `agents`,
+# and tests of labels with gaps, whose exact action values are trees that do not separate all rows in scikit-learn 1.5.
 $(OLDEST)/.test: pyproject.toml tests/oldest.py
 	test -x $(OLDEST)/bin/python || $(PYTHON) -m venv $(OLDEST)
 	$(OLDEST)/bin/python tests/oldest.py report oldest > $(OLDEST)/constraints.txt
@@ -43,7 +44,9 @@ $(OLDEST)/.test: pyproject.toml tests/oldest.py
 
 oldest: $(OLDEST)/.test
 	OMP_NUM_THREADS=1 $(OLDEST)/bin/python -m pytest -q -n $(JOBS) --dist loadfile -m "not slow" \
-		-W ignore::DeprecationWarning tests --ignore tests/agents --ignore tests/gym
+		-W ignore::DeprecationWarning tests --ignore tests/agents --ignore tests/gym \
+		--ignore tests/bad_input/test_every_argument.py --ignore tests/oracles/afabench_protocol.py \
+		--ignore tests/estimators/test_label_gaps.py --ignore tests/estimators/test_label_gaps_graphs.py
 
 # The site, in an environment of its own that has only what it needs; warnings are errors.
 $(DOCS)/.docs: pyproject.toml

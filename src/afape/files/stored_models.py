@@ -77,4 +77,6 @@ def _is_allowed(name: str, node: str) -> bool:
     package, kind = name.split(".")[0], name.rsplit(".", 1)[-1]
     if node not in _NODES:
         return False
+    if package == "_loss":  # what scikit-learn 1.5 calls its module of losses
+        return node == "LossNode" and kind in _PARTS
     return package in _BUILT_IN if package != "sklearn" else kind in _ALLOWED or kind in _PARTS
