@@ -35,7 +35,7 @@ test: lint
 
 # The fast part of the suite on the oldest dependencies that pyproject.toml allows, in an environment of its own. These use
 # what is deprecated in newer packages below them, which is no fault of ours. Left out: what needs packages of the extra `agents`,
-# and tests of labels with gaps, whose exact action values are trees that do not separate all rows in scikit-learn 1.5.
+# and tests of labels with gaps whose exact action values are trees: in columns with NaN those of scikit-learn 1.5 answer otherwise.
 $(OLDEST)/.test: pyproject.toml tests/oldest.py
 	test -x $(OLDEST)/bin/python || $(PYTHON) -m venv $(OLDEST)
 	$(OLDEST)/bin/python tests/oldest.py report oldest > $(OLDEST)/constraints.txt
