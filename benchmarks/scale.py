@@ -69,7 +69,7 @@ def write(folder, n_rows):
 
 def evaluate(how, folder, workers):
     """Evaluate in memory or in blocks; print seconds and estimates."""
-    warnings.simplefilter("ignore", afape.warnings.AfapeWarning)
+    warnings.simplefilter("ignore", afape.warnings.AfapeWarning)  # only time, memory and equal bits matter here
     began, cpu = time.perf_counter(), os.times()
     if how != "blocks":
         data = afape.Retrospective(pd.read_parquet(folder), PROBLEM)
@@ -146,7 +146,7 @@ def on_cluster(folder, scratch, workers, block_rows, kill=False):
     """Evaluate on a local cluster; return seconds of the evaluation and a checksum of all numbers."""
     from distributed import Client, LocalCluster
 
-    warnings.simplefilter("ignore", afape.warnings.AfapeWarning)
+    warnings.simplefilter("ignore", afape.warnings.AfapeWarning)  # only time, memory and equal bits matter here
     with (
         LocalCluster(n_workers=workers, threads_per_worker=1, dashboard_address=None) as cluster,
         Client(cluster) as client,

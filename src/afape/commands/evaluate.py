@@ -204,9 +204,7 @@ def _compare_blocks(
             classifier,
             missingness=problem_file.missingness,
             estimators=names,
-            bootstrap=request.bootstrap,
-            confidence=request.confidence,
-            random_state=request.seed,
+            **_settings(request),
             executor=executor if rest.n_blocks > 1 else None,
             progress=lambda done, todo: tell("evaluating blocks", done, todo),
         )
@@ -288,9 +286,7 @@ def _compare(
         classifier,
         missingness=problem_file.missingness,
         estimators=names,
-        bootstrap=request.bootstrap,
-        confidence=request.confidence,
-        random_state=request.seed,
+        **_settings(request),
         n_jobs=request.jobs,
         progress=lambda done, todo: tell("evaluating", done, todo),
     )
@@ -299,6 +295,11 @@ def _compare(
 
 
 _DRAFT = "Prices and costs are placeholders from `afape init`: edit the problem file before you use the numbers."
+
+
+def _settings(request: Request) -> dict[str, Any]:
+    """Settings of `compare` that a table in memory and a folder of files share."""
+    return {"bootstrap": request.bootstrap, "confidence": request.confidence, "random_state": request.seed}
 
 
 def _estimators(text: str | None, missingness: MCAR | MAR | MNAR, n_values: int) -> tuple[list[str] | None, list[str]]:
